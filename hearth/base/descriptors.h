@@ -1,4 +1,4 @@
-// Sends descriptors over a unix socket (SCM_RIGHTS). Failures are those of Connection (socket.h).
+// Sends descriptors over a unix socket (SCM_RIGHTS). Waits and throws as Connection (socket.h).
 #pragma once
 
 #include <cstddef>

@@ -124,6 +124,12 @@ void OpenByEnvironment() noexcept {
   }
 }
 
+// A lost event must not end what is measured.
+void WarnOnce(const std::exception& error) noexcept {
+  static std::atomic<bool> warned{false};
+  if (!warned.exchange(true)) log::Warning("the timeline lacks events: {}", error.what());
+}
+
 void WriteLine(std::string_view line) noexcept {
   if (!the_file.load()->Write(line)) state = State::kOff;
 }
@@ -161,7 +167,8 @@ void NameProcess(std::string_view name) noexcept {
                           R"("args":{{"name":{}}}}},)"
                           "\n",
                           ::getpid(), Quoted(name)));
-  } catch (const std::exception&) {  // out of memory: the event is dropped
+  } catch (const std::exception& error) {
+    WarnOnce(error);
   }
 }
 
@@ -184,7 +191,8 @@ void Add(const Event& event, const Details& details) noexcept {
                           ::getpid(), ThisThread(), Time(event.begin.time_since_epoch()),
                           Time(event.end - event.begin), event.category, Quoted(event.name),
                           details.json()));
-  } catch (const std::exception&) {  // a lost event must not end what is measured
+  } catch (const std::exception& error) {
+    WarnOnce(error);
   }
 }
 

@@ -7,6 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -24,6 +26,7 @@ namespace {
 
 using nlohmann::json;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 // A process has only one timeline, so each test runs in a child process.
 class Timeline : public ::testing::Test {
@@ -93,6 +96,27 @@ TEST_F(Timeline, EventsHaveTheFieldsOfTheTraceEventFormat) {
   EXPECT_EQ(spans[0].at("dur"), 1.5);
   EXPECT_EQ(spans[0].at("args"), (json{{"bytes", 400}, {"type", "float32"}}));
   folder_ = std::filesystem::path(folder_).parent_path().parent_path();
+}
+
+TEST_F(Timeline, WarnsOnceOfLostEvents) {
+  const std::string log = folder_ + "/log", events = folder_ + "/events";
+  InChild([&] {
+    const int file = ::open(log.c_str(), O_WRONLY | O_CREAT, 0600);
+    ::dup2(file, STDERR_FILENO);
+    WriteTo(events);
+    volatile size_t longer_than_any_string = SIZE_MAX / 2;
+    for (int i = 0; i < 2; ++i) Add({"step", {log.data(), longer_than_any_string}, {}, {}});
+    Add({"step", "whole", {}, {}});
+  });
+  std::ostringstream text;
+  text << std::ifstream(log).rdbuf();
+  const std::string lines = text.str();
+  EXPECT_THAT(lines, HasSubstr("the timeline lacks events: "));
+  EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 1) << lines;
+  std::filesystem::remove(log);
+  folder_ = events;
+  EXPECT_EQ(Named("whole").size(), 1u);
+  folder_ = std::filesystem::path(events).parent_path();
 }
 
 TEST_F(Timeline, AKilledProcessLeavesItsEvents) {

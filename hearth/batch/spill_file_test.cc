@@ -11,6 +11,7 @@
 #include <gmock/gmock.h>
 
 #include "hearth/base/testing/error_testing.h"
+#include "hearth/base/testing/test_folder_testing.h"
 #include "hearth/batch/testing/batch_testing.h"
 
 namespace hearth::batch {
@@ -56,7 +57,7 @@ TEST(SpillFile, ImageLargerThanASegmentGetsItsOwnSegment) {
 }
 
 TEST(SpillFile, HasNoNameAndIsPrivate) {
-  const auto folder = std::filesystem::path(::testing::TempDir()) / "hearth-spill-test";
+  const auto folder = std::filesystem::path(TestFolder()) / "hearth-spill-test";
   std::filesystem::create_directory(folder);
   SpillFile file(folder);
   file.Append(Filled(100, 1));
@@ -81,7 +82,7 @@ int UnnamedFileIn(const std::filesystem::path& folder) {
 }
 
 TEST(SpillFile, PreallocatesBlocksButNotAWholeSegment) {
-  const auto folder = std::filesystem::path(::testing::TempDir()) / "hearth-spill-blocks";
+  const auto folder = std::filesystem::path(TestFolder()) / "hearth-spill-blocks";
   std::filesystem::create_directory(folder);
   SpillFile file(folder);
   file.Append(Filled(100, 1));
@@ -143,7 +144,7 @@ class ExecutorFolders {
   explicit ExecutorFolders(int count) {
     std::string all;
     for (int i = 0; i < count; ++i) {
-      folders_.push_back(::testing::TempDir() + "hearth-spill-disk" + std::to_string(i));
+      folders_.push_back(TestFolder() + "hearth-spill-disk" + std::to_string(i));
       std::filesystem::create_directory(folders_.back());
       all += (i == 0 ? "" : ":") + folders_.back();
     }

@@ -43,13 +43,14 @@ class BucketReducer {
                 const BucketReducerOptions& options = {});
   BucketReducer(const BucketReducer&) = delete;
   BucketReducer& operator=(const BucketReducer&) = delete;
-  // Waits for the running bucket; call Group::Abort first to end it at once.
+  // Waits for the running bucket, for at most its `timeout_s`; Group::Abort ends it at once.
   ~BucketReducer();
 
   // Reports that the gradient of `piece` is final for this round. Any order; once per round.
   void Ready(size_t piece);
   // Counts the remaining pieces as ready, waits until all buckets are reduced and starts the next
-  // round. Throws the error of a failed all-reduce, and again at every later call.
+  // round. Throws the error of a failed all-reduce (Group::Run), and again at every later call;
+  // kDeadlineExceeded if the deadline passes first: the round then continues.
   void Wait(Deadline deadline);
 
  private:

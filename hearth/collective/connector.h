@@ -36,7 +36,7 @@ struct Setup {
   Identity identity;
   Gather gather;
   int process = 0;
-  Deadline deadline;  // of the constructor and of Connect()
+  Deadline deadline;  // limits the connections of Connect(); `gather` has its own deadline
 };
 
 // A rank of this process that is not connected yet.
@@ -51,17 +51,19 @@ struct PendingRank {
 PendingRank MakePendingRank(const Identity& identity);
 
 // Builds the groups of one process's ranks: exchanges their addresses, determines which ranks share
-// memory, and connects them. Used by one thread; runs one more per rank while it connects. Throws
-// kDeadlineExceeded and kUnavailable, naming the missing rank, and kAborted.
+// memory, and connects them. Used by one thread; runs one more per rank while it connects.
 class Connector {
  public:
-  // Both arguments outlive the connector.
+  // Both arguments outlive the connector. Waits for the infos of all ranks, and throws as `gather`.
   Connector(const Setup& setup, std::vector<PendingRank>& pending);
 
   // Number of gathers with which a connector exchanges data, in the constructor and Connect().
   static constexpr int kGathers = 3;
 
-  // Returns one group per rank of this process. Collective over all processes.
+  // Returns one group per rank of this process. Collective over all processes. Throws
+  // kDeadlineExceeded or kUnavailable, naming the missing rank, kAborted, kPermissionDenied (TLS
+  // with a peer that lacks the token), kInvalidArgument (the options exclude this topology), or as
+  // `gather`.
   std::vector<std::unique_ptr<Group>> Connect();
 
  private:

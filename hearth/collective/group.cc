@@ -74,26 +74,17 @@ void Group::Run(const Request& request, Deadline deadline) { impl_->Execute(requ
 void Group::Check(const Request& request) const { impl_->Check(request); }
 
 void Group::AllReduce(void* buffer, size_t count, DataType type, Op op, Deadline deadline) {
-  Run({.operation = Operation::kAllReduce,
-       .output = buffer,
-       .count = count,
-       .type = type,
-       .op = op},
-      deadline);
+  Run({Operation::kAllReduce, /*input=*/nullptr, buffer, count, type, op}, deadline);
 }
 
 void Group::AllGather(void* buffer, size_t count, DataType type, Deadline deadline) {
-  Run({.operation = Operation::kAllGather, .output = buffer, .count = count, .type = type},
-      deadline);
+  Run({Operation::kAllGather, /*input=*/nullptr, buffer, count, type}, deadline);
 }
 
 void Group::Broadcast(void* buffer, size_t bytes, int root, Deadline deadline) {
-  Run({.operation = Operation::kBroadcast,
-       .output = buffer,
-       .count = bytes,
-       .type = DataType::kUint8,
-       .peer = root},
-      deadline);
+  Request request = {Operation::kBroadcast, /*input=*/nullptr, buffer, bytes, DataType::kUint8};
+  request.peer = root;
+  Run(request, deadline);
 }
 
 void Group::Barrier(Deadline deadline) { Run({}, deadline); }

@@ -51,7 +51,8 @@ class Group {
   // that can map each other's memory share it; others use authenticated TCP, or RDMA. A failure
   // that `member` receives aborts the groups; `member` outlives them. The environment variables
   // HEARTH_TRANSPORT and HEARTH_TLS, the same on all ranks, HEARTH_MESH_PORT (transport_choice.h),
-  // HEARTH_INTERFACE (listen_address.h) and HEARTH_STALL_SECONDS override the options.
+  // HEARTH_INTERFACE (listen_address.h) and HEARTH_STALL_SECONDS override the options. Collective;
+  // takes at most options.timeout_s. Throws as Connector::Connect does.
   static std::vector<std::unique_ptr<Group>> Connect(rendezvous::Member& member,
                                                      const GroupOptions& options);
   // All ranks are threads of this process; no rendezvous is needed.
@@ -68,7 +69,8 @@ class Group {
   int host_index() const;
 
   // Zeroed, page-aligned memory that operations work on in place, owned by the group. Collective,
-  // with the same size on all ranks. Any other memory works too, but costs copies.
+  // with the same size on all ranks; waits for at most options.timeout_s and throws as Run does.
+  // Any other memory works too, but costs copies.
   void* Allocate(size_t bytes);
 
   // Carries out one operation; a count of 0 is allowed and still compares the ranks' calls. Either
@@ -80,7 +82,7 @@ class Group {
   // Throws as Run does for an invalid request. Any thread, at any time.
   void Check(const Request& request) const;
 
-  // Shorthands, in place on `count` elements at `buffer`.
+  // Shorthands for Run, in place on `count` elements at `buffer`; they wait and throw as it does.
   void AllReduce(void* buffer, size_t count, DataType type, Op op, Deadline deadline);
   // Sends each rank's Part(count, world(), rank()) to all ranks.
   void AllGather(void* buffer, size_t count, DataType type, Deadline deadline);
@@ -97,7 +99,7 @@ class Group {
   // Splits the group; collective. Ranks with the same `color` form a new group, in the order of
   // their ranks here. A rank with a negative color takes part and gets no group. Another thread may
   // use the new group; it is aborted with this one, its failures do not affect this one, and it
-  // must not outlive this one.
+  // must not outlive this one. Throws as Connector::Connect does.
   std::unique_ptr<Group> Split(int color, Deadline deadline);
 
   // Ends the running operation and all later ones with kAborted and `reason`. Only the first reason

@@ -46,6 +46,7 @@ class Group::Impl {
 
   bool broken() const { return broken_.has_value(); }
   void Check(const Request& request) const;
+  // Group::Run.
   void Execute(const Request& request, Deadline deadline);
   // Creates `devices`, or returns the reason for a failure.
   std::string ConnectDevices(int device, const nccl::UniqueId& id, Deadline deadline);

@@ -51,38 +51,27 @@ Queue::Queue(Group& group, double timeout_s) : group_(group), timeout_s_(timeout
 
 Queue::~Queue() { Close(); }
 
-Handle Queue::Submit(Request request) { return Submit(std::move(request), nullptr); }
-
 Handle Queue::Submit(Request request, Callback on_done) {
-  group_.Check(request);
-  request.submitted = std::chrono::steady_clock::now();
+  std::unique_lock lock = Open(&request);
   auto state = std::make_shared<Handle::State>(std::move(request), std::move(on_done));
-  {
-    const std::lock_guard lock(mutex_);
-    RequireOpen();
-    waiting_.push_back(state);
-  }
+  waiting_.push_back(state);
+  lock.unlock();
   changed_.notify_all();
   return Handle(std::move(state));
 }
 
 bool Queue::TryRun(Request request) {
-  group_.Check(request);
-  request.submitted = std::chrono::steady_clock::now();
-  {
-    const std::lock_guard lock(mutex_);
-    RequireOpen();
-    if (running_ || !waiting_.empty()) return false;
-    running_ = true;
-  }
+  std::unique_lock lock = Open(&request);
+  if (running_ || !waiting_.empty()) return false;
+  running_ = true;
+  lock.unlock();
   const std::exception_ptr failure = Run(request);
-  {
-    const std::lock_guard lock(mutex_);
-    running_ = false;
-    // The queue's thread needs no wake-up if no operation has arrived meanwhile. Under the lock:
-    // once that thread has seen it, the queue may be destroyed.
-    if (stopping_ || !waiting_.empty()) changed_.notify_all();
-  }
+  lock.lock();
+  running_ = false;
+  // The queue's thread needs no wake-up if no operation has arrived meanwhile. Under the lock:
+  // once that thread has seen it, the queue may be destroyed.
+  if (stopping_ || !waiting_.empty()) changed_.notify_all();
+  lock.unlock();
   if (failure != nullptr) std::rethrow_exception(failure);
   return true;
 }
@@ -119,8 +108,12 @@ void Queue::Loop() {
   }
 }
 
-void Queue::RequireOpen() const {
+std::unique_lock<std::mutex> Queue::Open(Request* request) {
+  group_.Check(*request);
+  request->submitted = std::chrono::steady_clock::now();
+  std::unique_lock lock(mutex_);
   Require(!stopping_, ErrorCode::kAborted, "the queue of operations is closed");
+  return lock;
 }
 
 std::exception_ptr Queue::Run(const Request& request) noexcept {

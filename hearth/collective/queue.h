@@ -41,30 +41,30 @@ class Queue {
   explicit Queue(Group& group, double timeout_s = 30);
   Queue(const Queue&) = delete;
   Queue& operator=(const Queue&) = delete;
-  ~Queue();  // closes
+  ~Queue();  // closes, and waits as Close() does
 
   // Any thread; several threads must order their calls themselves. The queue owns the memory until
   // the handle is done. After one operation has failed, all later ones fail with the same error.
   // Throws kInvalidArgument for an invalid request (Group::Check): if it failed only in the queue,
   // later operations would be matched with the wrong ones of other ranks.
-  Handle Submit(Request request);
   // `on_done` is called once when the operation has ended, with its error or null, on the queue's
   // thread, which it must not block; not called if Submit throws.
   using Callback = std::function<void(const std::exception_ptr&)>;
-  Handle Submit(Request request, Callback on_done);
+  Handle Submit(Request request, Callback on_done = nullptr);
 
-  // Executes the operation on the caller's thread, which saves two context switches, and throws its
-  // error. Returns false, without effect, if other operations are pending. Any thread; throws as
-  // Submit does.
+  // Executes the operation on the caller's thread, for at most `timeout_s`, which saves two context
+  // switches, and throws its error (Group::Run). Returns false, without effect, if other operations
+  // are pending. Any thread; throws as Submit does.
   bool TryRun(Request request);
 
-  // Waits for the running operation; pending and later ones fail with kAborted. Call Group::Abort
-  // first to end it at once. Any thread; idempotent.
+  // Waits for the running operation, for at most its `timeout_s`; pending and later ones fail with
+  // kAborted. Call Group::Abort first to end it at once. Any thread; idempotent; never throws.
   void Close();
 
  private:
   void Loop();
-  void RequireOpen() const;
+  // Checks the request and locks the queue. Throws kAborted after Close().
+  std::unique_lock<std::mutex> Open(Request* request);
   std::exception_ptr Run(const Request& request) noexcept;
 
   Group& group_;

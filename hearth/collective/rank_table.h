@@ -10,7 +10,9 @@
 
 namespace hearth::collective {
 
-// Gathers one value per process, in the order of the processes. Throws at its deadline.
+// Gathers one value per process, in the order of the processes. Waits for all processes; throws
+// kDeadlineExceeded at its own deadline, naming the missing ones, and kAborted if a rank has
+// failed.
 using Gather = std::function<std::vector<nlohmann::json>(const std::string& name,
                                                          const nlohmann::json& value)>;
 
@@ -20,10 +22,11 @@ struct RankTable {
   int first_local = 0;          // the first rank of this process
 };
 
-// `own` are the ranks of process number `process`.
+// `own` are the ranks of process number `process`. Waits and throws as `gather`.
 RankTable ExchangeInfos(const Gather& gather, int process, const std::vector<RankInfo>& own);
 
 // reach[a][b]: rank a can open the shared page of rank b. `local`: number of ranks in this process.
+// Waits and throws as `gather`.
 std::vector<std::vector<bool>> ExchangeReach(const Gather& gather, const RankTable& table,
                                              int local);
 

@@ -26,8 +26,8 @@ constexpr size_t kNamedRanks = 16;
 std::atomic<uint64_t> reports{0}, timeouts{0};
 
 double TickOf(double stall_s) {
-  return stall_s > 0 ? std::clamp(stall_s / kTicksPerStall, kShortestTick, kLongestTick)
-                     : kLongestTick;
+  if (stall_s <= 0) return kLongestTick;
+  return std::clamp(stall_s / kTicksPerStall, kShortestTick, kLongestTick);
 }
 
 }  // namespace
@@ -93,10 +93,7 @@ StallWatch::Running StallWatch::Now() {
 }
 
 rendezvous::GroupStep StallWatch::Self(const Running& running) const {
-  return {.group = group_,
-          .rank = self_,
-          .world = static_cast<int>(ranks_.size()),
-          .step = running.step};
+  return {group_, self_, static_cast<int>(ranks_.size()), running.step};
 }
 
 std::string StallWatch::MissingRanks() {

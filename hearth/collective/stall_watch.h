@@ -44,7 +44,7 @@ class StallWatch {
   void End(bool succeeded);
 
   // The ranks that have not reached the running operation: "rank 1 on host b". Empty if all have,
-  // or if unknown, as for an operation that has just begun.
+  // or if unknown, as for an operation that has just begun. Waits for at most a second per caller.
   std::string MissingRanks();
   // Counts an operation that failed because of MissingRanks().
   static void CountTimeout();

@@ -1,8 +1,10 @@
 #include "hearth/collective/step_reporter.h"
 
+#include <atomic>
 #include <exception>
 #include <mutex>
 
+#include "hearth/base/log.h"
 #include "hearth/rendezvous/member.h"
 
 namespace hearth::collective {
@@ -17,20 +19,24 @@ class OfMembers : public StepReporter {
   void Report(const GroupStep& step) noexcept override {
     try {
       member_.ReportStep(step);
-    } catch (const std::exception&) {  // a hint for others: the operation reports the failure
+    } catch (const std::exception& error) {  // a hint for others: the operation goes on
+      if (warned_.exchange(true)) return;
+      log::Warning("stalls may be blamed on rank {}, whose step {} cannot be reported: {}",
+                   step.rank, step.step, error.what());
     }
   }
 
   std::optional<std::vector<int>> RanksBehind(const GroupStep& step) noexcept override {
     try {
       return member_.RanksBehind(step);
-    } catch (const std::exception&) {  // some rank has failed, which every member reports
+    } catch (const std::exception&) {  // some rank has failed, which every member logs
       return std::nullopt;
     }
   }
 
  private:
   rendezvous::Member& member_;
+  std::atomic<bool> warned_ = false;
 };
 
 class OfThreads : public StepReporter {

@@ -17,7 +17,8 @@ class StepReporter {
  public:
   virtual ~StepReporter() = default;
 
-  // Neither function throws: loss of the rendezvous is reported by the member.
+  // Neither function throws: the member reports the loss of the rendezvous, and the first step that
+  // cannot be reported is a warning.
   virtual void Report(const rendezvous::GroupStep& step) noexcept = 0;
   // The ranks that have not reached the step; empty optional if unknown. One thread at a time per
   // rank. Blocks for at most a second.

@@ -45,7 +45,6 @@ DatasetRows::Slot& DatasetRows::SlotOf(int64_t partition) {
   return *at;
 }
 
-// Damaged or differing rows also end the waits of all readers.
 template <typename Call>
 void DatasetRows::FailWith(Call call) {
   try {
@@ -68,12 +67,11 @@ void DatasetRows::ApplyAnnouncement(Announcement announcement) {
 }
 
 void DatasetRows::ApplyToSlot(Slot& slot, Announcement announcement) {
+  Require(announcement.file.valid() || slot.attempts.contains(announcement.attempt),
+          ErrorCode::kInvalidArgument, "attempt {} of partition {} was announced without its file",
+          announcement.attempt, announcement.partition);
   Attempt& attempt = slot.attempts[announcement.attempt];
   if (attempt.rows == nullptr) {
-    if (!announcement.file.valid()) slot.attempts.erase(announcement.attempt);
-    Require(announcement.file.valid(), ErrorCode::kInvalidArgument,
-            "attempt {} of partition {} was announced without its file", announcement.attempt,
-            announcement.partition);
     attempt.rows = std::make_shared<PartitionRows>(slot.partition, announcement.attempt,
                                                    std::move(announcement.file));
   }
@@ -111,34 +109,32 @@ void DatasetRows::CheckTotal(const Slot& slot, const Attempt& attempt) const {
           slot.partition, attempt.rows->rows(), total);
 }
 
-void DatasetRows::RequireSameRows(const Slot& slot, const Attempt& attempt, bool same) const {
-  Require(same, ErrorCode::kDataLoss,
+// True if the current attempt was lost and this one begins with the rows already read, or if this
+// one is complete and begins with all rows of the current one. No attempt grows while announcing_
+// is held, so rows are hashed without locking mutex_.
+bool DatasetRows::MayReplaceCurrent(const Slot& slot, const Attempt& attempt) const {
+  if (!slot.current_lost && !attempt.complete) return false;
+  const PartitionRows& current = *slot.current.rows;
+  // Of an attempt that was not lost, readers may read more rows meanwhile: compare all.
+  int64_t rows = current.rows();
+  if (slot.current_lost) {
+    const std::lock_guard lock(mutex_);
+    rows = slot.read_rows;
+  }
+  const bool enough = attempt.rows->rows() >= rows;
+  const bool same = enough && (rows == 0 || attempt.rows->HashOf(rows) == current.HashOf(rows));
+  const bool may_still_match = !slot.current_lost || (!enough && !attempt.complete);
+  Require(same || may_still_match, ErrorCode::kDataLoss,
           "attempt {} of partition {} has other rows than attempt {}, {} of which were already "
           "read; rows of a dataset must be the same each time they are computed: cache or "
           "checkpoint the frame, or sort it by a unique key",
-          attempt.rows->attempt(), slot.partition, slot.current.rows->attempt(), ReadRowsOf(slot));
+          attempt.rows->attempt(), slot.partition, current.attempt(), rows);
+  return same;
 }
 
-int64_t DatasetRows::ReadRowsOf(const Slot& slot) const {
-  const std::lock_guard lock(mutex_);
-  return slot.read_rows;
-}
-
-// Makes `attempt` the one whose rows are read, in one of three cases: it is already (and has more
-// rows now); the current one was lost, and this one begins with the rows already read; or this one
-// is complete and begins with all rows of the current one. No attempt grows while announcing_ is
-// held, so rows are hashed without locking mutex_.
 void DatasetRows::AdoptIfBetter(Slot& slot, const Attempt& attempt) {
   const bool is_current = slot.current.rows == attempt.rows;
-  bool replaces = false;
-  if (!is_current && (slot.current_lost || attempt.complete)) {
-    // Of an attempt that was not lost, readers may read more rows meanwhile: compare all.
-    const int64_t rows = slot.current_lost ? ReadRowsOf(slot) : slot.current.rows->rows();
-    const bool enough = attempt.rows->rows() >= rows;
-    replaces =
-        enough && (rows == 0 || attempt.rows->HashOf(rows) == slot.current.rows->HashOf(rows));
-    if (slot.current_lost && (enough || attempt.complete)) RequireSameRows(slot, attempt, replaces);
-  }
+  const bool replaces = !is_current && MayReplaceCurrent(slot, attempt);
   if (is_current || replaces) CheckTotal(slot, attempt);
   const std::lock_guard lock(mutex_);
   if (is_current || replaces) {
@@ -155,10 +151,6 @@ void DatasetRows::AbandonAttempt(int64_t partition, int64_t attempt) {
   Slot& slot = SlotOf(partition);
   slot.lost.insert(attempt);
   if (slot.current.complete) return;
-  FailWith([&] { AbandonInSlot(slot, attempt); });
-}
-
-void DatasetRows::AbandonInSlot(Slot& slot, int64_t attempt) {
   slot.attempts.erase(attempt);
   if (slot.current.rows == nullptr || slot.current.rows->attempt() != attempt) return;
   {
@@ -166,7 +158,11 @@ void DatasetRows::AbandonInSlot(Slot& slot, int64_t attempt) {
     slot.current_lost = true;
     RecomputeBases();
   }
-  // The attempt with the most rows first; a complete attempt has already replaced the others.
+  FailWith([&] { AdoptAnother(slot); });
+}
+
+// The attempt with the most rows first; a complete attempt has already replaced the others.
+void DatasetRows::AdoptAnother(Slot& slot) {
   std::vector<Attempt> others;
   for (const auto& [number, other] : slot.attempts) others.push_back(other);
   std::sort(others.begin(), others.end(), [](const Attempt& a, const Attempt& b) {
@@ -183,12 +179,12 @@ void DatasetRows::SetTotals(std::vector<int64_t> rows) {
           ErrorCode::kInvalidArgument,
           "row counts were given for {} partitions, but this rank has partition {}", rows.size(),
           slots_.empty() ? 0 : slots_.back().partition);
-  FailWith([&] {
+  {
     const std::lock_guard lock(mutex_);
     totals_ = std::move(rows);
     RecomputeBases();
     changed_.NotifyAll();
-  });
+  }
   FailWith([&] {
     for (const Slot& slot : slots_) CheckTotal(slot, slot.current);
   });
@@ -215,6 +211,7 @@ void DatasetRows::RecomputeBases() {
     bases_.push_back(base);
     const int64_t available = Available(slot);
     if (!gap) prefix_ = base + available;
+    arrived_ = std::max(arrived_, prefix_);
     if (!slot.current.complete && totals_.empty()) return;
     const int64_t rows = slot.current.complete ? slot.current.rows->rows()
                                                : totals_[static_cast<size_t>(slot.partition)];
@@ -284,18 +281,26 @@ size_t DatasetRows::SlotAt(int64_t index) const {
   return static_cast<size_t>(after - bases_.begin()) - 1;
 }
 
+int64_t DatasetRows::LastOf(std::span<const int64_t> indices) const {
+  if (indices.empty()) return -1;
+  const auto [first, last] = std::minmax_element(indices.begin(), indices.end());
+  Require(*first >= 0 && *last < arrived_, ErrorCode::kInvalidArgument,
+          "rows {} to {} were requested, but only {} rows of this rank have arrived", *first, *last,
+          arrived_);
+  return *last;
+}
+
 // Rarely waits: if an attempt was lost since WaitIndex(), another one writes its rows again.
 void DatasetRows::WaitForRows(std::unique_lock<std::mutex>& lock,
                               std::span<const int64_t> indices) {
-  if (indices.empty()) return;
-  const int64_t first = *std::min_element(indices.begin(), indices.end());
-  const int64_t last = *std::max_element(indices.begin(), indices.end());
+  const int64_t last = LastOf(indices);
   Wait(lock, Deadline::After(timeout_s_), "rows of another attempt",
        [&] { return prefix_ > last || (rows_ >= 0 && prefix_ >= rows_); });
-  Require(first >= 0 && last < prefix_, ErrorCode::kDataLoss,
-          "rows {} to {} were requested, but this rank has {} rows; rows of a dataset must be the "
-          "same each time they are computed: cache or checkpoint the frame",
-          first, last, prefix_);
+  Require(last < prefix_, ErrorCode::kDataLoss,
+          "row {} had arrived, but another attempt of its partition has fewer rows: this rank has "
+          "{}; rows of a dataset must be the same each time they are computed: cache or checkpoint "
+          "the frame",
+          last, prefix_);
 }
 
 std::shared_ptr<const SelectedRows> DatasetRows::Select(std::vector<int64_t> indices) {
@@ -324,12 +329,13 @@ std::shared_ptr<const SelectedRows> DatasetRows::Select(std::vector<int64_t> ind
     }
   }
   selected->indices = std::move(indices);
-  CountTouched(bytes);
+  LimitResidentPages(bytes);
   return selected;
 }
 
 std::vector<DatasetRows::RowId> DatasetRows::IdsOf(std::span<const int64_t> indices) {
   const std::lock_guard lock(mutex_);
+  LastOf(indices);
   std::vector<RowId> ids;
   ids.reserve(indices.size());
   for (const int64_t index : indices) {
@@ -339,34 +345,31 @@ std::vector<DatasetRows::RowId> DatasetRows::IdsOf(std::span<const int64_t> indi
   return ids;
 }
 
-void DatasetRows::CountTouched(uint64_t bytes) {
+// Each time that kResidentBytes were read: checks the files that hold values and drops the mapped
+// pages.
+void DatasetRows::LimitResidentPages(uint64_t read_bytes) {
   std::vector<std::shared_ptr<const PartitionRows>> current;
+  std::vector<std::shared_ptr<const formats::MappedFile>> files;
   {
     const std::lock_guard lock(mutex_);
-    touched_bytes_ += bytes;
+    touched_bytes_ += read_bytes;
     if (touched_bytes_ <= kResidentBytes) return;
     touched_bytes_ = 0;
     for (const Slot& slot : slots_) {
       if (slot.current.rows != nullptr) current.push_back(slot.current.rows);
     }
+    files.assign(files_.begin(), files_.end());
   }
-  FailWith([&] { CheckFiles(); });
+  FailWith([&] {
+    for (const auto& file : files) {
+      file->CheckUnchanged();
+      file->DropPages();
+    }
+  });
   uint64_t mapped = 0;
   for (const auto& rows : current) mapped += rows->mapped_bytes();
   if (mapped <= kResidentBytes) return;
   for (const auto& rows : current) rows->DropPages();
-}
-
-void DatasetRows::CheckFiles() const {
-  std::vector<std::shared_ptr<const formats::MappedFile>> files;
-  {
-    const std::lock_guard lock(mutex_);
-    files.assign(files_.begin(), files_.end());
-  }
-  for (const auto& file : files) {
-    file->CheckUnchanged();
-    file->DropPages();
-  }
 }
 
 }  // namespace hearth::dataset

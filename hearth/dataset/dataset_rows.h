@@ -49,32 +49,33 @@ class DatasetRows {
   void ApplyAnnouncement(Announcement announcement);
   // The attempt ended early; another attempt follows.
   void AbandonAttempt(int64_t partition, int64_t attempt);
-  // Row counts of all partitions of the dataset. Throws kDataLoss if an owned partition has another
-  // count.
+  // Row counts of all partitions of the dataset. Throws kInvalidArgument if there are fewer than
+  // this rank's partitions need, kDataLoss if an owned partition has another count.
   void SetTotals(std::vector<int64_t> rows);
   // Ends all current and later waits with kAborted; the first reason is kept.
   void Fail(const std::string& reason);
 
-  // Total rows of the rank: known once its partitions are complete or SetTotals() was called.
+  // Total rows of the rank: waits until its partitions are complete or SetTotals() was called.
   int64_t WaitRows();
+  // Waits for SetTotals() and returns its counts. Throws kInvalidArgument as the constructor does.
   std::vector<int64_t> WaitTotals(double timeout_s);
   // A batch that shows the columns, valid as long as this object; null if no partition has rows.
   const batch::BatchView* WaitSchema();
   // The hash of each owned partition, in ascending order; waits until all are complete.
   std::vector<uint64_t> WaitHashes();
-  // Waits until the rows before index `end` have arrived, or all rows; returns how many
-  // have.
+  // Waits until the rows before index `end` have arrived, or all rows; returns how many have.
   int64_t WaitIndex(int64_t end);
 
-  // The batches and rows at these indices, which must have arrived (WaitIndex); waits if their
-  // attempt was lost since then.
+  // The batches and rows at these indices. Throws kInvalidArgument if one has not arrived
+  // (WaitIndex). If its attempt was lost since then, waits for another one; throws kDataLoss if
+  // that one has fewer rows.
   std::shared_ptr<const SelectedRows> Select(std::vector<int64_t> indices);
 
   // A row's partition, and its number there.
   struct RowId {
     int64_t partition, row;
   };
-  // Of indices that have arrived (WaitIndex).
+  // Throws kInvalidArgument if an index has not arrived (WaitIndex).
   std::vector<RowId> IdsOf(std::span<const int64_t> indices);
 
  private:
@@ -87,7 +88,7 @@ class DatasetRows {
   // A partition of this rank: its attempts, and the one whose rows are read.
   struct Slot {
     int64_t partition = 0;
-    // attempts and lost are changed only with announcing_ held.
+    // Used only with announcing_ held.
     std::map<int64_t, Attempt> attempts;
     std::set<int64_t> lost;
     Attempt current;  // whose rows are read
@@ -95,36 +96,44 @@ class DatasetRows {
     int64_t read_rows = 0;  // rows [0, read_rows) may have been read
   };
 
+  // Announcements, with announcing_ held: they lock mutex_ only to publish what they found.
+  Slot& SlotOf(int64_t partition);
   void ApplyToSlot(Slot& slot, Announcement announcement);
-  void AbandonInSlot(Slot& slot, int64_t attempt);
   void CheckColumns(const Slot& slot, const std::vector<batch::BatchView>& batches) const;
   void CheckTotal(const Slot& slot, const Attempt& attempt) const;
-  int64_t ReadRowsOf(const Slot& slot) const;
+  // Reads `attempt` from now on if it is the current one or may replace it.
   void AdoptIfBetter(Slot& slot, const Attempt& attempt);
-  void RequireSameRows(const Slot& slot, const Attempt& attempt, bool same) const;
-  void RecomputeBases();
-  static int64_t Available(const Slot& slot);
-  Slot& SlotOf(int64_t partition);
-  size_t SlotAt(int64_t index) const;
-  void Wait(std::unique_lock<std::mutex>& lock, Deadline deadline, std::string_view what,
-            const std::function<bool()>& ready);
-  void WaitForRows(std::unique_lock<std::mutex>& lock, std::span<const int64_t> indices);
-  void CountTouched(uint64_t bytes);
-  void CheckFiles() const;
+  bool MayReplaceCurrent(const Slot& slot, const Attempt& attempt) const;
+  void AdoptAnother(Slot& slot);
+  // Ends all waits with the kDataLoss that `call` throws, and rethrows it.
   template <typename Call>
   void FailWith(Call call);
 
+  // Indices, with mutex_ locked.
+  void RecomputeBases();
+  static int64_t Available(const Slot& slot);
+  size_t SlotAt(int64_t index) const;
+  // Returns the last of the indices, -1 without one. Throws unless all have arrived.
+  int64_t LastOf(std::span<const int64_t> indices) const;
+
+  // Readers.
+  void Wait(std::unique_lock<std::mutex>& lock, Deadline deadline, std::string_view what,
+            const std::function<bool()>& ready);
+  void WaitForRows(std::unique_lock<std::mutex>& lock, std::span<const int64_t> indices);
+  void LimitResidentPages(uint64_t read_bytes);
+
   const double timeout_s_;
-  // Held while an announcement is applied; files are read without locking mutex_.
+  // One announcement at a time: it reads and hashes files without mutex_, so that readers go on.
   std::mutex announcing_;
-  // Guards everything below. slots_ except read_rows, totals_ and first_ are written only with
-  // announcing_ held as well, so its holder may read them without mutex_.
+  // Guards everything below. Only read_rows, error_ and touched_bytes_ are written without
+  // announcing_; its holder may read the rest without mutex_.
   mutable std::mutex mutex_;
   WakeUp changed_;
   std::vector<Slot> slots_;  // by partition
   std::vector<int64_t> totals_;
   std::vector<int64_t> bases_;                  // index of each partition's first row, where known
   int64_t prefix_ = 0;                          // rows that have arrived without a gap
+  int64_t arrived_ = 0;                         // its largest value: it falls with a lost attempt
   int64_t rows_ = -1;                           // total of the rank, -1 until known
   std::shared_ptr<const PartitionRows> first_;  // keeps the columns alive
   std::set<std::shared_ptr<const formats::MappedFile>> files_;  // that hold values

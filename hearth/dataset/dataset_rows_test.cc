@@ -161,6 +161,24 @@ TEST(DatasetRows, TakeRejectsRowsThatAnotherAttemptDoesNotHave) {
   EXPECT_EQ(Thrown([&] { rows.Select(Range(0, 100)); }).code(), ErrorCode::kDataLoss);
 }
 
+TEST(DatasetRows, RejectsIndicesThatHaveNotArrived) {
+  DatasetRows rows({0, 1}, 10);
+  const std::vector<int64_t> first = {0};
+  EXPECT_EQ(Thrown([&] { rows.IdsOf(first); }).code(), ErrorCode::kInvalidArgument);
+  Attempt(0, 0).Write(0, 100).Announce(rows, true);
+  Attempt(1, 0).Write(0, 10).Announce(rows);
+  for (const int64_t index : {-1, 110}) {
+    const std::vector<int64_t> indices = {5, index};
+    const Error error = Thrown([&] { rows.Select(indices); });
+    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+    EXPECT_THAT(error.message(), HasSubstr("only 110 rows of this rank have arrived"));
+    EXPECT_EQ(Thrown([&] { rows.IdsOf(indices); }).message(), error.message());
+  }
+  rows.AbandonAttempt(1, 0);
+  const std::vector<int64_t> lost = {109};
+  EXPECT_EQ(rows.IdsOf(lost).at(0).row, 9) << "rows of a lost attempt have arrived";
+}
+
 TEST(DatasetRows, RejectsAnAttemptWhoseRowsDifferFromThoseRead) {
   DatasetRows rows({0}, 10);
   Attempt(0, 0).Write(0, 500).Announce(rows);

@@ -26,7 +26,7 @@ class PartitionSender {
   // Sends a record batch; returns the image bytes and rows sent so far. Also throws as
   // ImageMaker::Make() does.
   Committed Write(const ArrowSchema& schema, const ArrowArray& array);
-  // Sends the end after the last row.
+  // Sends the end after the last row. Throws as Write does.
   void End();
   uint64_t hash() const { return images_.hash(); }
   // Unblocks the sending thread.

@@ -58,7 +58,8 @@ class Partition {
   virtual bool spools() const { return false; }
   virtual bool inference() const { return false; }
 
-  // Returns the next batch, which is held until settled; nullopt at the partition's end. Throws
+  // Returns the next batch, which is held until settled; nullopt at the partition's end. Waits for
+  // it without a deadline, until Refuse, Fail or Drop is called or the feed task ends. Throws
   // kUnavailable if the rest will not arrive.
   virtual std::optional<Batch> Read() = 0;
   // Releases the last batch read: the feed task may overwrite it.
@@ -69,11 +70,12 @@ class Partition {
   virtual void Hold(int64_t /*count*/) {}
   // Releases `count` held batches, or rows whose results were written.
   virtual void Settle(int64_t count) = 0;
-  // Sends results back. Throws kUnavailable, kAborted if the feed task is gone.
+  // Sends results back; waits as long as the feed task lives. Throws kUnavailable or kAborted once
+  // it is gone.
   virtual void WriteResults(const batch::ChunksImage& /*rows*/) {}
 
   // Any thread: once all rows read so far are settled, waits until it is known whether these were
-  // all.
+  // all, or until the deadline. Does not throw.
   virtual void AwaitEnd(Deadline /*deadline*/) {}
   // Any thread: no more rows will be read here, for `reason`.
   virtual void Refuse(const std::string& reason) = 0;

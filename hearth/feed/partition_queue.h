@@ -41,7 +41,8 @@ class PartitionQueue {
   // Queues the spooled rows of feed job `spooled` again, `times` over, as rows of `feed`.
   void AddReplay(const std::string& feed, const std::string& spooled, int64_t times);
 
-  // Waits for the next partition; null once the feed has ended. Throws kAborted with failure().
+  // Waits for the next partition, without a deadline; null once the feed has ended or Terminate was
+  // called. Throws kAborted with failure() once Fail was called.
   // Each partition goes to one reader, which must call Done() after reading it.
   std::shared_ptr<Partition> Next();
   void Done(const std::shared_ptr<Partition>& partition);

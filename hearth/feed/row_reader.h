@@ -18,9 +18,9 @@ class RowReader {
  public:
   explicit RowReader(std::shared_ptr<PartitionQueue> queue) : queue_(std::move(queue)) {}
 
-  // Waits for the next batch; nullopt at the end of a partition, and of the feed. Valid until
-  // Opened(). Throws kAborted if the cluster failed, kResourceExhausted if rows must be spooled and
-  // the disk is full.
+  // Waits for the next batch, without a deadline: PartitionQueue's End, Fail and Terminate end the
+  // wait. nullopt at the end of a partition, and of the feed. Valid until Opened(). Throws kAborted
+  // if the cluster failed, kResourceExhausted if rows must be spooled and the disk is full.
   std::optional<Partition::Batch> Next();
   // Whether Next() has reached the end of the feed.
   bool ended() const { return ended_; }
@@ -35,7 +35,7 @@ class RowReader {
   int64_t pending_results() const;
   int64_t pending_in_first() const { return pending_.empty() ? 0 : pending_.front().rows; }
   // Sends results of the first partition back. Returns false if its feed task is gone; Spark then
-  // sends its rows again. Throws kAborted if the cluster failed.
+  // sends its rows again. Waits as long as the task lives. Throws kAborted if the cluster failed.
   bool WriteResults(const batch::ChunksImage& rows);
   // Counts `count` results as sent.
   void Answered(int64_t count);

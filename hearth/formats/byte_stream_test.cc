@@ -6,6 +6,7 @@
 #include <string>
 
 #include "hearth/base/testing/error_testing.h"
+#include "hearth/base/testing/test_folder_testing.h"
 
 namespace hearth::formats {
 namespace {
@@ -38,7 +39,7 @@ class ByteStreamTest : public ::testing::Test {
   }
   std::string FileContent() { return ReadAllOf(*OpenFileSource(path_)); }
 
-  const std::string path_ = ::testing::TempDir() + "byte_stream_test";
+  const std::string path_ = TestFolder() + "byte_stream_test";
 };
 
 TEST_F(ByteStreamTest, FilesRoundTripInReadsOfAnySize) {

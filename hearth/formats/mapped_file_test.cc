@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "hearth/base/testing/error_testing.h"
+#include "hearth/base/testing/test_folder_testing.h"
 #include "hearth/formats/testing/mapped_file_testing.h"
 
 namespace hearth::formats {
@@ -71,7 +72,7 @@ TEST(MappedFile, MissingFileIsNamed) {
 }
 
 TEST(MappedFile, OnlyRegularFilesAreOpened) {
-  const std::string path = ::testing::TempDir() + "pipe_in_place";
+  const std::string path = TestFolder() + "pipe_in_place";
   ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
   const Error found = Thrown([&] { MappedFile::Find(path, {104, 0, 1}); });
   const Error opened = Thrown([&] { MappedFile::Open(path); });

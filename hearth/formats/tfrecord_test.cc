@@ -7,6 +7,7 @@
 #include <random>
 
 #include "hearth/base/testing/error_testing.h"
+#include "hearth/base/testing/test_folder_testing.h"
 #include "hearth/formats/crc32c.h"
 
 namespace hearth::formats {
@@ -16,7 +17,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 std::string WriteFile(const std::vector<std::string>& records, bool gzip) {
-  const std::string path = ::testing::TempDir() + "tfrecord_test";
+  const std::string path = TestFolder() + "tfrecord_test";
   auto sink = OpenFileSink(path);
   if (gzip) sink = OpenGzipSink(std::move(sink));
   TfRecordWriter writer(std::move(sink));

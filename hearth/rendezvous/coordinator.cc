@@ -122,15 +122,12 @@ void Coordinator::OnFrame(int rank, const Json& frame) {
                           .step = frame.at("step").get<uint64_t>()});
   } else if (type == "event") {
     events_.AddEvent({rank, frame.at("value")});
-    changed_.notify_all();
   } else if (type == "log") {
     events_.AddLogLine({rank, frame.at("value")});
-    changed_.notify_all();
   } else if (type == "done") {
     if (!membership_.done(rank)) ++done_;
     membership_.SetDone(rank);
     events_.AddEvent({rank, frame.at("value")});
-    changed_.notify_all();
   } else if (type == "failure") {
     Failure failure = Failure::FromJson(frame.at("failure"));
     failure.rank = rank;
@@ -139,19 +136,17 @@ void Coordinator::OnFrame(int rank, const Json& frame) {
     Require(OnRequest(rank, type, frame), ErrorCode::kInvalidArgument,
             "the message type '{}' is unknown", type);
   }
+  changed_.notify_all();
 }
 
 bool Coordinator::OnRequest(int rank, const std::string& type, const Json& frame) {
   if (type != "missing" && type != "absent") return false;
   const auto name = frame.at("name").get<std::string>();
-  Json answer = {{"type", type}, {"name", name}};
-  if (type == "missing") {
-    answer["ranks"] = membership_.DescribeMissing(name);
-  } else {
-    answer["ranks"] = step_tracker_.RanksBehind(frame.at("group").get<std::string>(),
-                                                frame.at("step").get<uint64_t>());
-  }
-  server_->Send(rank, answer);
+  const Json ranks = type == "missing"
+                         ? Json(membership_.DescribeMissing(name))
+                         : Json(step_tracker_.RanksBehind(frame.at("group").get<std::string>(),
+                                                          frame.at("step").get<uint64_t>()));
+  server_->Send(rank, {{"type", type}, {"name", name}, {"ranks", ranks}});
   return true;
 }
 
@@ -163,7 +158,6 @@ void Coordinator::OnReserve(int rank, const Json& frame) {
   reserve_by_ = Deadline::Never();
   server_->Send(ControlServer::kAllRanks,
                 {{"type", "membership"}, {"members", membership_.Infos()}});
-  changed_.notify_all();
 }
 
 void Coordinator::OnGather(int rank, const Json& frame) {

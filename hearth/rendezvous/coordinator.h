@@ -33,7 +33,7 @@ class Coordinator : private ControlServer::Handler {
  public:
   // Starts listening at once. Throws kInvalidArgument for invalid options.
   explicit Coordinator(CoordinatorOptions options);
-  ~Coordinator() override;
+  ~Coordinator() override;  // closes
 
   const std::string& host() const { return options_.advertise_host; }
   int port() const { return server_->port(); }
@@ -43,8 +43,8 @@ class Coordinator : private ControlServer::Handler {
   std::vector<Json> WaitForReservations(Deadline deadline);
 
   // Returns the oldest event not yet taken, including Done()'s value. Empty at the deadline; empty
-  // at once if none is left after Close() or, once, after a failure. Only the newest 4096 log lines
-  // are kept; all other events are kept until taken.
+  // at once if none is left after Close() or, once, after a failure. Does not throw. Only the
+  // newest 4096 log lines are kept; all other events are kept until taken.
   std::optional<Event> NextEvent(Deadline deadline);
   // Log lines dropped for newer ones since the last call.
   int64_t TakeDroppedLogLines();
@@ -61,7 +61,8 @@ class Coordinator : private ControlServer::Handler {
   bool finished() const;
   Refusals refusals() const { return server_->refusals(); }
 
-  // Closes all connections; ranks that are not done see a failure. Idempotent.
+  // Delivers pending messages, for at most a second, and closes all connections; ranks that are not
+  // done see a failure. Idempotent.
   void Close();
 
  private:

@@ -36,7 +36,8 @@ class FailureWatch {
   std::shared_ptr<State> state_;
 };
 
-// A registered callback. After Cancel or its destructor returns, no call is running or follows.
+// A registered callback. After Cancel or its destructor returns, no call is running or follows:
+// they wait for a running one without a deadline, so the callback must not wait for their thread.
 class FailureWatch::Subscription {
  public:
   Subscription() = default;

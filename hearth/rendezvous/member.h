@@ -43,8 +43,8 @@ struct MemberOptions {
 // the coordinator is lost.
 class Member {
  public:
-  // Connects and authenticates. Throws kUnavailable, kDeadlineExceeded, kPermissionDenied (token,
-  // generation or rank rejected) or kInvalidArgument (different world).
+  // Connects and authenticates within connect_timeout_s. Throws kUnavailable, kDeadlineExceeded,
+  // kPermissionDenied (token, generation or rank rejected) or kInvalidArgument (different world).
   explicit Member(MemberOptions options);
   // A member destroyed without Done() is a failure of its rank. Waits until the coordinator has
   // read all sent data, or was silent for its heartbeat timeout.
@@ -57,12 +57,14 @@ class Member {
   const std::string& host_name() const { return options_.host_name; }
   double heartbeat_timeout_s() const { return heartbeat_timeout_s_; }
 
-  // Waits for every rank and returns each one's info, by rank. The coordinator's time limit
-  // applies.
+  // Waits for every rank and returns each one's info, by rank. The coordinator's reserve_timeout_s
+  // applies, whose end is a failure that names the missing ranks (kAborted); kDeadlineExceeded if
+  // the coordinator does not report it.
   std::vector<Json> Reserve(const Json& info);
 
-  // Each rank's value, by rank. One wait per name at a time; a name may be reused afterwards.
-  // kDeadlineExceeded names the missing ranks.
+  // Waits for each rank's value; returns them by rank. One wait per name at a time
+  // (kInvalidArgument); a name may be reused afterwards. Throws kDeadlineExceeded, naming the
+  // missing ranks.
   std::vector<Json> AllGather(const std::string& name, const Json& value, Deadline deadline);
   // Returns once all ranks have called it with this name. Throws as AllGather does.
   void Barrier(const std::string& name, Deadline deadline) { AllGather(name, nullptr, deadline); }
@@ -70,10 +72,11 @@ class Member {
   // Reports that a rank of a group has reached a step. The ranks of a group need not be members.
   void ReportStep(const GroupStep& step);
   // The ranks of the group that have not reported the step, as far as the coordinator knows.
-  // Empty if it does not respond at once.
+  // Empty if it does not respond within a second.
   std::optional<std::vector<int>> RanksBehind(const GroupStep& step);
 
-  // Sends an event to the driver (Coordinator::NextEvent).
+  // Sends an event to the driver (Coordinator::NextEvent). As all sends below, waits for at most
+  // heartbeat_timeout_s and does not throw if the coordinator is lost: that is a failure.
   void SendEvent(const Json& value);
   // Sends a log line, which may be dropped if there are many.
   void SendLogLine(const Json& value);

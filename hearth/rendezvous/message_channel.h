@@ -33,13 +33,14 @@ class MessageChannel {
 
   explicit MessageChannel(Connection connection);
 
-  // `data` is sent unchanged after the message. Blocks as long as the peer is connected.
+  // `data` is sent unchanged after the message. No deadline: blocks until the peer reads, leaves,
+  // or End is called. Throws kUnavailable.
   void Send(const Json& message, std::span<const int> descriptors = {}, std::string_view data = {});
 
   // The next message; empty at the end of the stream. The deadline is for the whole message. Throws
-  // kDataLoss as FrameReader does.
+  // kDeadlineExceeded, kUnavailable, and kDataLoss as FrameReader does.
   std::optional<Received> Receive(Deadline deadline);
-  // Receives bytes that follow a message.
+  // Receives bytes that follow a message. No deadline, as Send. Throws kUnavailable.
   void ReceiveData(void* data, size_t size);
 
   // Shuts both directions down, which ends blocked calls of other threads. Never throws.

@@ -21,8 +21,8 @@ class RingSignal {
   // publishing the change that the peer waits for. Never blocks.
   void Notify(std::atomic<uint32_t>& peer_waits);
 
-  // Sleeps until ready(), with `own_waits` set. Returns kWoken if ready() is true, one of the
-  // others if not. One thread at a time.
+  // Sleeps until ready(), with `own_waits` set. Returns kWoken if ready() is true, kPeerGone if the
+  // peer died or Shutdown was called, kTimeout at the deadline. One thread at a time.
   template <typename Ready>
   Outcome WaitUntil(std::atomic<uint32_t>& own_waits, Deadline deadline, Ready ready) {
     for (;;) {

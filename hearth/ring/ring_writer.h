@@ -22,8 +22,8 @@ namespace hearth::ring {
 
 // One thread writes; any thread may call Close(). The Write calls wait for space: they return false
 // once the reader needs no more rows, and throw kUnavailable if the reader died, kDeadlineExceeded
-// if it read nothing for too long, kAborted after Close(). Destroying a writer before WriteEnd()
-// looks like its death to the reader.
+// if it has not freed enough by the deadline, kAborted after Close(). Destroying a writer before
+// WriteEnd() looks like its death to the reader.
 class RingWriter {
  public:
   explicit RingWriter(RingEnd end, size_t block_bytes = size_t{4} << 20);

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "hearth/base/testing/error_testing.h"
+#include "hearth/base/testing/test_folder_testing.h"
 
 namespace hearth::storage {
 namespace {
@@ -26,8 +27,8 @@ class CurlLibraryTest : public testing::Test {
   CurlLibraryTest() {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
     if (const char* path = std::getenv("LD_LIBRARY_PATH")) before_ = path;
-    // The child uses the same folder, and this process removes it.
-    folder_ = testing::TempDir() + "hearth_curl_library_test/";
+    // A child is a new process, which shares its parent's folder.
+    folder_ = testing::internal::InDeathTestChild() ? *before_ : TestFolder() + "curl/";
     std::filesystem::create_directories(folder_);
   }
   ~CurlLibraryTest() override {

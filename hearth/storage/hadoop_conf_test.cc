@@ -10,6 +10,7 @@
 
 #include "hearth/base/error.h"
 #include "hearth/base/testing/error_testing.h"
+#include "hearth/base/testing/test_folder_testing.h"
 
 namespace hearth::storage {
 namespace {
@@ -68,7 +69,7 @@ TEST(HadoopConf, ReadsPropertiesAndResolvesReferences) {
 }
 
 TEST(HadoopConf, UsesTheShippedConfigurationInAYarnContainer) {
-  const std::string home = ::testing::TempDir() + "hearth-container";
+  const std::string home = TestFolder() + "hearth-container";
   const std::string folder = home + "/__spark_conf__/__hadoop_conf__";
   std::filesystem::create_directories(folder);
   std::ofstream(folder + "/core-site.xml")

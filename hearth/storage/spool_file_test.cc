@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "hearth/base/testing/error_testing.h"
+#include "hearth/base/testing/test_folder_testing.h"
 
 namespace hearth::storage {
 namespace {
@@ -20,7 +21,7 @@ std::string ContentOf(const SpoolFile& file) {
 }
 
 TEST(SpoolFileTest, KeepsItsBytesWithoutAName) {
-  const std::string folder = ::testing::TempDir() + "spool_file_test";
+  const std::string folder = TestFolder() + "spool_file_test";
   std::filesystem::create_directories(folder);
   setenv("SPARK_EXECUTOR_DIRS", ("/nowhere:" + folder).c_str(), 1);
   {

@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "hearth/base/error.h"
+#include "hearth/base/testing/test_folder_testing.h"
 #include "hearth/tensorboard/event_writer.h"
 
 namespace hearth::tensorboard {
@@ -20,7 +21,7 @@ class EventReaderTest : public ::testing::Test {
     return {std::istreambuf_iterator<char>(file), {}};
   }
 
-  const std::string folder_ = ::testing::TempDir() + "event_reader_test";
+  const std::string folder_ = TestFolder() + "event_reader_test";
 };
 
 TEST_F(EventReaderTest, AHistogramIsNotAPoint) {

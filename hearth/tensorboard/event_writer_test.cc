@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "hearth/base/error.h"
+#include "hearth/base/testing/test_folder_testing.h"
 #include "hearth/tensorboard/event_reader.h"
 
 namespace hearth::tensorboard {
@@ -25,7 +26,7 @@ class EventWriterTest : public ::testing::Test {
   }
   static std::vector<Point> Read(const std::string& path) { return ReadEvents(Bytes(path), path); }
 
-  const std::string folder_ = ::testing::TempDir() + "event_writer_test/of/a run";
+  const std::string folder_ = TestFolder() + "event_writer_test/of/a run";
 };
 
 TEST_F(EventWriterTest, FlushedDataIsReadableWhileTheFileIsOpen) {

@@ -97,7 +97,9 @@ RunRecord::Change RunRecord::ChangeOf(const json& event, double now) {
       Add(rank + share, NumberOf(event.at(share)), &change.points);
     }
   } else if (kind == "restart") {
-    TakeRestart(event, &change.points);
+    restarts_ = event.value("generation", restarts_);
+    Add("run/restarts", static_cast<double>(restarts_), &change.points);
+    AddText(event.value("reason", ""), &change.points);
   } else if (kind == "note" || (kind == "log" && event.value("level", "") == "W")) {
     AddText(event.value("text", ""), &change.points);
   }
@@ -124,12 +126,6 @@ void RunRecord::TakeReport(const json& event, std::vector<Point>* points) {
   // Ranks report at different times: the highest step decides whether a later "ready" rewinds.
   step_ = std::max(step_, event.at("step").get<int64_t>());
   for (const auto& [tag, value] : event.at("values").items()) Add(tag, NumberOf(value), points);
-}
-
-void RunRecord::TakeRestart(const json& event, std::vector<Point>* points) {
-  restarts_ = event.value("generation", restarts_);
-  Add("run/restarts", static_cast<double>(restarts_), points);
-  AddText(event.value("reason", ""), points);
 }
 
 void RunRecord::Write(const Change& change, const json& event, double now) {

@@ -41,7 +41,6 @@ class RunRecord {
   Change ChangeOf(const nlohmann::json& event, double now);
   void TakeProgress(const nlohmann::json& event, std::vector<Point>* points);
   void TakeReport(const nlohmann::json& event, std::vector<Point>* points);
-  void TakeRestart(const nlohmann::json& event, std::vector<Point>* points);
   void Write(const Change& change, const nlohmann::json& event, double now);
   template <typename Body>
   void Try(Body body);

@@ -12,6 +12,7 @@
 #include <map>
 
 #include "hearth/base/log.h"
+#include "hearth/base/testing/test_folder_testing.h"
 #include "hearth/tensorboard/event_reader.h"
 
 namespace hearth::tensorboard {
@@ -107,7 +108,7 @@ TEST(RunRecordTest, AReportHasItsOwnTagsAndStep) {
 }
 
 TEST(RunRecordTest, TheFileHasTheSamePoints) {
-  const std::string folder = ::testing::TempDir() + "run_record_test";
+  const std::string folder = TestFolder() + "run_record_test";
   RunRecord record(folder, 1);
   record.Take({{"event", "net"}, {"layers", {{{"name", "a"}, {"type", "b"}, {"inputs", {"c"}}}}}},
               1);
@@ -133,7 +134,7 @@ TEST(RunRecordTest, TheFileHasTheSamePoints) {
 TEST(RunRecordTest, AFullDiskEndsTheFileButNotTheTraining) {
   std::string log;
   log::SetSink([&](const log::Record& record) { log += record.text; });
-  const std::string folder = ::testing::TempDir() + "run_record_full";
+  const std::string folder = TestFolder() + "run_record_full";
   RunRecord record(folder, 1);
   rlimit before{};
   getrlimit(RLIMIT_FSIZE, &before);

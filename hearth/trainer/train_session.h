@@ -38,7 +38,8 @@ class TrainSession {
   TrainSession(Job job, TrainHooks hooks);
   ~TrainSession();
 
-  // Trains to the end and sends "done". Throws the first failure, after on_failure.
+  // Trains to the end and sends "done". Throws the first failure, after on_failure: of any rank, or
+  // kDeadlineExceeded if ranks or rows are kStepTimeoutSeconds late.
   void Run();
 
   // Events for the driver: all of rank 0's, and the times and warnings of every rank.

@@ -37,6 +37,13 @@ def compile_errors(source):
     return done.stderr if done.returncode else ""
 
 
+def test_the_new_layer_and_its_test_are_short():
+    text = (ROOT / "docs" / "caffe.md").read_text(encoding="utf-8")
+    lines = sum(len(block.splitlines()) for block in cpp_blocks(text))
+    assert lines <= 60, "a new layer has become expensive"
+    assert f"Layer and test take {lines} lines together." in text
+
+
 @pytest.mark.skipif(not COMMANDS.exists(), reason="needs a build folder")
 @pytest.mark.parametrize("number", [0, 1], ids=["layer", "test"])
 def test_the_new_layer_compiles(number):

@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "hearth/base/error.h"
+#include "hearth/base/testing/test_folder_testing.h"
 #include "hearth/caffe/data/handle.h"
 
 namespace hearth::caffe {
@@ -20,7 +21,7 @@ class Hdf5FileTest : public testing::Test {
  protected:
   ~Hdf5FileTest() override { fs::remove(path_); }
 
-  const std::string path_ = testing::TempDir() + "hearth_hdf5_file_test.h5";
+  const std::string path_ = TestFolder() + "hdf5_file_test.h5";
 };
 
 TEST_F(Hdf5FileTest, RoundTrips) {

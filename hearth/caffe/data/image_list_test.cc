@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "hearth/base/testing/error_testing.h"
+#include "hearth/base/testing/test_folder_testing.h"
 
 namespace hearth::caffe {
 namespace {
@@ -22,7 +23,7 @@ class ImageListTest : public testing::Test {
     return path_;
   }
 
-  const std::string path_ = testing::TempDir() + "image_list_test.txt";
+  const std::string path_ = TestFolder() + "image_list_test.txt";
 };
 
 TEST_F(ImageListTest, TheLabelIsBehindTheLastBlank) {

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "hearth/base/error.h"
+#include "hearth/base/testing/test_folder_testing.h"
 #include "hearth/caffe/proto/messages.h"
 #include "hearth/caffe/proto/wire_reader.h"
 #include "hearth/caffe/proto/wire_writer.h"
@@ -25,7 +26,7 @@ TEST(MeanFile, ReadsEveryFormatOfCaffe) {
 }
 
 TEST(MeanFile, RejectsDimensionsWhoseProductOverflows) {
-  const std::string path = testing::TempDir() + "hearth_mean_file_overflow_test";
+  const std::string path = TestFolder() + "mean_file_overflow_test";
   const std::vector<std::vector<int64_t>> shapes = {
       {1 << 16, 1 << 24, 1 << 24},  // 2^64, which wraps to 0
       {3, int64_t{1} << 62, int64_t{1} << 62},
@@ -46,7 +47,7 @@ TEST(MeanFile, RejectsDimensionsWhoseProductOverflows) {
 }
 
 TEST(MeanFile, IsWrittenWithTheFourOldFields) {
-  const std::string path = testing::TempDir() + "hearth_mean_file_test";
+  const std::string path = TestFolder() + "mean_file_test";
   WriteMeanFile({2, 1, 2, {1, 2, 3, 4}}, path);
   BlobProto proto;
   ParseWire(storage::ReadFile(path), path, &proto);

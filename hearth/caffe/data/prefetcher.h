@@ -46,8 +46,8 @@ class BatchSource {
   virtual void NextEpoch() {}
 };
 
-// All calls from one thread. A wait ends when the source's does: at its deadline, or when a file is
-// read. Not movable.
+// All calls from one thread. A wait, also the destructor's for the batch in progress, ends when the
+// source's does: at its deadline, or when a file is read. Not movable.
 class Prefetcher {
  public:
   // Keeps up to `depth` batches ready.

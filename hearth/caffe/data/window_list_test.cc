@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "hearth/base/testing/error_testing.h"
+#include "hearth/base/testing/test_folder_testing.h"
 
 namespace hearth::caffe {
 namespace {
@@ -26,7 +27,7 @@ class WindowListTest : public testing::Test {
     return error.message();
   }
 
-  const std::string path_ = testing::TempDir() + "window_list_test.txt";
+  const std::string path_ = TestFolder() + "window_list_test.txt";
 };
 
 TEST_F(WindowListTest, SortsWindowsByTheirOverlap) {

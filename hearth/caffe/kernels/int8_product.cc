@@ -174,6 +174,14 @@ bool Int8Product::IsSupported() {
   return supported;
 }
 
+template <typename XOf, typename Make>
+std::unique_ptr<Int8Product> Int8Product::Planned(std::unique_ptr<Primitives>& plan,
+                                                  const XOf& x_of, const Make& make) {
+  const bool fast = GuardedInt8("planning", [&] { return plan->Plan(x_of, make); });
+  if (!fast) return nullptr;
+  return std::unique_ptr<Int8Product>(new Int8Product(std::move(plan)));
+}
+
 std::unique_ptr<Int8Product> Int8Product::OfConvolution(const OnednnConvolution::Spec& spec) {
   const int64_t products = std::accumulate(spec.kernel.begin(), spec.kernel.end(),
                                            spec.channels / spec.group, std::multiplies<>());
@@ -191,9 +199,7 @@ std::unique_ptr<Int8Product> Int8Product::OfConvolution(const OnednnConvolution:
         OnednnPrimitive::Attributes());
   };
   const auto x_of = [&](Type type) { return memory::desc(shape.x, type, shape.images); };
-  const bool fast = GuardedInt8("planning", [&] { return plan->Plan(x_of, make); });
-  if (!fast) return nullptr;
-  return std::unique_ptr<Int8Product>(new Int8Product(std::move(plan)));
+  return Planned(plan, x_of, make);
 }
 
 std::unique_ptr<Int8Product> Int8Product::OfMatrices(const Matrices& sizes) {
@@ -211,9 +217,7 @@ std::unique_ptr<Int8Product> Int8Product::OfMatrices(const Matrices& sizes) {
   const auto x_of = [&, shape = memory::dims{rows, inputs}](Type type) {
     return memory::desc(shape, type, memory::format_tag::ab);
   };
-  const bool fast = GuardedInt8("planning", [&] { return plan->Plan(x_of, make); });
-  if (!fast) return nullptr;
-  return std::unique_ptr<Int8Product>(new Int8Product(std::move(plan)));
+  return Planned(plan, x_of, make);
 }
 
 void Int8Product::Forward(const Tensor& x, const Tensor& w, const Tensor& b, Tensor& y) {

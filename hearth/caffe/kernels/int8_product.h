@@ -35,6 +35,10 @@ class Int8Product {
  private:
   struct Primitives;
   explicit Int8Product(std::unique_ptr<Primitives> primitives);
+  // Takes `plan`, to which the functions refer; null if oneDNN has no fast kernel for it.
+  template <typename XOf, typename Make>
+  static std::unique_ptr<Int8Product> Planned(std::unique_ptr<Primitives>& plan, const XOf& x_of,
+                                              const Make& make);
   std::unique_ptr<Primitives> primitives_;
 };
 

@@ -4,6 +4,7 @@
 
 #include "hearth/base/error.h"
 #include "hearth/caffe/kernels/int8_product.h"
+#include "hearth/caffe/kernels/onednn_engine.h"
 #include "hearth/caffe/layers/testing/int8_bound.h"
 #include "hearth/caffe/layers/testing/layer_testing.h"
 #include "hearth/caffe/tensor/testing/tensor_testing.h"
@@ -200,12 +201,9 @@ TEST(Convolution, CanRunInAnotherThreadThanItWasCreatedIn) {
 
 // Products of bfloat16 values have 8 significant bits; their sums are float32.
 TEST(Convolution, Bfloat16IsCloseToFloat32IfTheCpuSupportsIt) {
-#if defined(__x86_64__)
-  const bool has = __builtin_cpu_supports("avx512bf16");
-#else
-  const bool has = false;
-#endif
-  if (!has) GTEST_SKIP() << "this CPU has no AVX512-BF16";
+  constexpr auto kNeeded = static_cast<unsigned>(dnnl_cpu_isa_avx512_core_bf16);
+  const auto isa = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
+  if ((isa & kNeeded) != kNeeded) GTEST_SKIP() << "oneDNN finds no AVX512-BF16";
   const LayerCase plain = ConvolutionCases()[0];
   LayerCase rounded = plain;
   rounded.prepare_context = [](NetContext* context) { context->precision = Precision::kBfloat16; };

@@ -26,12 +26,8 @@ class EmbedLayer : public Layer {
             "both must be above 0",
             inputs_, outputs_);
     Random& random = *context().random;
-    blobs_ = {std::make_shared<Blob>(Shape{inputs_, outputs_})};
-    Fill(param.weight_filler(), *blobs_[0], random);
-    if (param.bias_term()) {
-      blobs_.push_back(std::make_shared<Blob>(Shape{outputs_}));
-      Fill(param.bias_filler(), *blobs_[1], random);
-    }
+    blobs_ = {FilledBlob({inputs_, outputs_}, param.weight_filler(), random)};
+    if (param.bias_term()) blobs_.push_back(FilledBlob({outputs_}, param.bias_filler(), random));
   }
 
   void Reshape(const Blobs& bottom, const Blobs& top) override {

@@ -1,5 +1,6 @@
 // The layer table's rows for layers that read files; each creates its file first.
 #include "hearth/caffe/layers/file_data.h"
+#include "hearth/base/testing/test_folder_testing.h"
 
 #include <fmt/format.h>
 
@@ -14,9 +15,7 @@
 namespace hearth::caffe {
 namespace {
 
-std::string InTempDir(const std::string& name) {
-  return testing::TempDir() + "hearth_layer_table_" + name;
-}
+std::string InTempDir(const std::string& name) { return TestFolder() + "layer_table_" + name; }
 
 void WriteDatabase() {
   std::filesystem::remove_all(InTempDir("db"));

@@ -1,4 +1,5 @@
 #include "hearth/base/error.h"
+#include "hearth/base/testing/test_folder_testing.h"
 #include "hearth/caffe/data/hdf5_file.h"
 #include "hearth/caffe/layers/testing/file_layer_testing.h"
 #include "hearth/caffe/layers/testing/layer_testing.h"
@@ -9,7 +10,7 @@ namespace hearth::caffe {
 std::vector<LayerCase> Hdf5OutputCases() {
   LayerCase row{"hdf5_output",
                 fmt::format("type: 'HDF5Output' hdf5_output_param {{ file_name: '{}' }}",
-                            testing::TempDir() + "hearth_layer_table.h5"),
+                            TestFolder() + "layer_table.h5"),
                 {{{3, 2}}, {{3}}},
                 [](const Arrays&, const Arrays&) { return Arrays(); },
                 0};

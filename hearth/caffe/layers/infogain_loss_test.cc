@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "hearth/base/error.h"
+#include "hearth/base/testing/test_folder_testing.h"
 #include "hearth/caffe/layers/testing/layer_testing.h"
 #include "hearth/caffe/proto/wire_writer.h"
 #include "hearth/caffe/tensor/blob_proto.h"
@@ -59,7 +60,7 @@ LayerCase InfogainRow(std::string name, const std::string& param, Infogain loss)
 
 // A layer whose matrix is in a file.
 std::string WithFile() {
-  const std::string path = testing::TempDir() + "hearth_infogain_test.binaryproto";
+  const std::string path = TestFolder() + "infogain_test.binaryproto";
   Blob blob(kMatrix.shape);
   SetValues(kMatrix, blob.data());
   BlobProto proto;

@@ -29,13 +29,10 @@ class InnerProductLayer : public Layer {
     inputs_ = bottom[0]->count(axis_);
     transpose_ = param.transpose();
     Random& random = *context().random;
-    blobs_ = {
-        std::make_shared<Blob>(transpose_ ? Shape{inputs_, outputs_} : Shape{outputs_, inputs_})};
-    Fill(param.weight_filler(), *blobs_[0], random);
-    if (param.bias_term()) {
-      blobs_.push_back(std::make_shared<Blob>(Shape{outputs_}));
-      Fill(param.bias_filler(), *blobs_[1], random);
-    }
+    Shape shape = {outputs_, inputs_};
+    if (transpose_) std::swap(shape[0], shape[1]);
+    blobs_ = {FilledBlob(shape, param.weight_filler(), random)};
+    if (param.bias_term()) blobs_.push_back(FilledBlob({outputs_}, param.bias_filler(), random));
   }
 
   void Reshape(const Blobs& bottom, const Blobs& top) override {

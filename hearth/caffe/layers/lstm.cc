@@ -52,11 +52,7 @@ class LstmLayer : public RecurrentLayer {
     ForwardInputs(bottom);
     TakeStates(bottom);
     cells_.device_data()[0].copy_(states_[1].device_data()[0]);
-    if (on_device()) {
-      StepsOnDevice(bottom, top);
-    } else {
-      Steps(bottom, top);
-    }
+    on_device() ? StepsOnDevice(bottom, top) : Steps(bottom, top);
     states_[0].device_data().copy_(top[0]->device_data()[steps_ - 1]);
     states_[1].device_data().copy_(cells_.device_data()[steps_]);
     ReturnStates(top);
@@ -64,11 +60,7 @@ class LstmLayer : public RecurrentLayer {
 
   void Backward(const Blobs& top, const std::vector<bool>& propagate_down,
                 const Blobs& bottom) override {
-    if (on_device()) {
-      StepsBackOnDevice(bottom, top);
-    } else {
-      StepsBack(bottom, top);
-    }
+    on_device() ? StepsBackOnDevice(bottom, top) : StepsBack(bottom, top);
     BackwardInputs(propagate_down, bottom);
   }
 

@@ -30,15 +30,12 @@ LayerTraits RecurrentLayer::traits() const {
 }
 
 std::shared_ptr<Blob> RecurrentLayer::MakeWeight(int64_t outputs, int64_t inputs) const {
-  auto blob = std::make_shared<Blob>(Shape{outputs, inputs});
-  Fill(param_.recurrent_param().weight_filler(), *blob, *context().random);
-  return blob;
+  const FillerParameter& filler = param_.recurrent_param().weight_filler();
+  return FilledBlob({outputs, inputs}, filler, *context().random);
 }
 
 std::shared_ptr<Blob> RecurrentLayer::MakeBias(int64_t outputs) const {
-  auto blob = std::make_shared<Blob>(Shape{outputs});
-  Fill(param_.recurrent_param().bias_filler(), *blob, *context().random);
-  return blob;
+  return FilledBlob({outputs}, param_.recurrent_param().bias_filler(), *context().random);
 }
 
 void RecurrentLayer::SetUp(const Blobs& bottom, const Blobs& top) {

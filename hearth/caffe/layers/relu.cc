@@ -57,10 +57,10 @@ class PReluLayer : public NeuronLayer {
             "PReLU takes a bottom of 2 or more axes, not one of shape {}",
             bottom[0]->ShapeString());
     shared_ = param.channel_shared();
-    blobs_ = {std::make_shared<Blob>(shared_ ? Shape{} : Shape{bottom[0]->shape(1)})};
     FillerParameter filler = param.filler();
     if (!param.has_filler()) filler.set_value(0.25f);
-    Fill(filler, *blobs_[0], *context().random);
+    const Shape shape = shared_ ? Shape{} : Shape{bottom[0]->shape(1)};
+    blobs_ = {FilledBlob(shape, filler, *context().random)};
   }
 
   void Reshape(const Blobs& bottom, const Blobs& top) override {

@@ -32,11 +32,7 @@ class RnnLayer : public RecurrentLayer {
     ForwardInputs(bottom);
     TakeStates(bottom);
     const Tensor hidden = hidden_.device_data();
-    if (on_device()) {
-      StepsOnDevice(bottom[1]->device_data());
-    } else {
-      Steps(bottom[1]->data_ptr());
-    }
+    on_device() ? StepsOnDevice(bottom[1]->device_data()) : Steps(bottom[1]->data_ptr());
     states_[0].device_data().copy_(hidden[steps_ - 1]);
     ReturnStates(top);
 
@@ -53,11 +49,7 @@ class RnnLayer : public RecurrentLayer {
   void Backward(const Blobs& top, const std::vector<bool>& propagate_down,
                 const Blobs& bottom) override {
     BackwardOutput(*top[0]);
-    if (on_device()) {
-      StepsBackOnDevice(bottom[1]->device_data());
-    } else {
-      StepsBack(bottom[1]->data_ptr());
-    }
+    on_device() ? StepsBackOnDevice(bottom[1]->device_data()) : StepsBack(bottom[1]->data_ptr());
     BackwardInputs(propagate_down, bottom);
   }
 

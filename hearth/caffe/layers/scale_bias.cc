@@ -72,9 +72,8 @@ class BroadcastLayer : public Layer {
 
  protected:
   void MakeOperand(const Blob& bottom, int64_t num_axes, const FillerParameter& filler) {
-    blobs_.push_back(
-        std::make_shared<Blob>(Broadcast::OperandShape(bottom, operand_axis_, num_axes)));
-    Fill(filler, *blobs_.back(), *context().random);
+    const Shape shape = Broadcast::OperandShape(bottom, operand_axis_, num_axes);
+    blobs_.push_back(FilledBlob(shape, filler, *context().random));
   }
 
   void ReshapeTop(const Blobs& bottom, const Blobs& top) {
@@ -177,8 +176,8 @@ class ScaleLayer : public BroadcastLayer, public ScalesNormalized {
       MakeOperand(*bottom[0], param.num_axes(), filler);
     }
     if (param.bias_term()) {
-      blobs_.push_back(std::make_shared<Blob>(Operand(bottom).shape()));
-      Fill(param.bias_filler(), *blobs_.back(), *context().random);
+      const Shape& shape = Operand(bottom).shape();
+      blobs_.push_back(FilledBlob(shape, param.bias_filler(), *context().random));
     }
   }
 

@@ -14,11 +14,8 @@ class SoftmaxLayer : public Layer {
 
   void Reshape(const Blobs& bottom, const Blobs& top) override {
     axis_ = bottom[0]->CanonicalAxis(param_.softmax_param().axis());
-    if (top[0] != bottom[0]) {
-      top[0]->ReshapeLike(*bottom[0]);
-    } else if (on_device()) {
-      input_.ReshapeLike(*bottom[0]);
-    }
+    if (top[0] != bottom[0]) top[0]->ReshapeLike(*bottom[0]);
+    if (top[0] == bottom[0] && on_device()) input_.ReshapeLike(*bottom[0]);
     if (top_overwritten()) output_.ReshapeLike(*bottom[0]);
   }
 

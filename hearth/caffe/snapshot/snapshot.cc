@@ -63,10 +63,9 @@ SolverState ReadState(const std::string& uri) {
       ParseWire(bytes, uri, &state);
     }
     Require(state.has_iter(), ErrorCode::kDataLoss, "the solver state has no iteration");
-    for (const auto& [field, value] :
-         {std::pair{"iter", state.iter()}, std::pair{"current_step", state.current_step()}}) {
-      Require(value >= 0, ErrorCode::kDataLoss, "field {} is {}, below 0", field, value);
-    }
+    Require(state.iter() >= 0, ErrorCode::kDataLoss, "field iter is {}, below 0", state.iter());
+    Require(state.current_step() >= 0, ErrorCode::kDataLoss, "field current_step is {}, below 0",
+            state.current_step());
     return state;
   } catch (const Error& error) {
     // The two files of a snapshot are easily confused.

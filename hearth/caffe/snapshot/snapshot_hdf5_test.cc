@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "hearth/base/error.h"
+#include "hearth/base/testing/test_folder_testing.h"
 #include "hearth/caffe/data/handle.h"
 #include "hearth/caffe/data/hdf5_file.h"
 
@@ -40,7 +41,7 @@ class SnapshotHdf5 : public testing::Test {
     return model;
   }
 
-  const std::string path_ = testing::TempDir() + "hearth_snapshot_hdf5_test.h5";
+  const std::string path_ = TestFolder() + "snapshot_hdf5_test.h5";
 };
 
 TEST_F(SnapshotHdf5, ReadsTheLayersThatCaffeWrote) {

@@ -31,17 +31,18 @@ bool IsUnreachable(const Error& error) {
   return error.code() == ErrorCode::kUnavailable || error.code() == ErrorCode::kDeadlineExceeded;
 }
 
-std::string HashFile(const std::string& uri, uint64_t* size) {
+// The SHA-256 of a file, and its size.
+std::pair<std::string, uint64_t> HashFile(const std::string& uri) {
   try {
     const auto file = storage::For(uri).Open(uri);
     Sha256 hash;
     std::string block(1 << 20, '\0');
-    *size = 0;
-    while (const size_t count = file->ReadAt(*size, block.data(), block.size())) {
+    uint64_t size = 0;
+    while (const size_t count = file->ReadAt(size, block.data(), block.size())) {
       hash.Append({block.data(), count});
-      *size += count;
+      size += count;
     }
-    return hash.Hex();
+    return {hash.Hex(), size};
   } catch (const Error& error) {
     if (IsUnreachable(error)) throw;
     throw Error(ErrorCode::kDataLoss, uri + " does not exist or cannot be read", error);
@@ -49,14 +50,12 @@ std::string HashFile(const std::string& uri, uint64_t* size) {
 }
 
 json Describe(const std::string& uri) {
-  uint64_t size = 0;
-  const std::string hash = HashFile(uri, &size);
+  const auto [hash, size] = HashFile(uri);
   return {{"file", storage::NameOf(uri)}, {"bytes", size}, {"sha256", hash}};
 }
 
 void CheckFile(const std::string& uri, const json& sealed) {
-  uint64_t size = 0;
-  const std::string hash = HashFile(uri, &size);
+  const auto [hash, size] = HashFile(uri);
   const auto expected = sealed.at("bytes").get<uint64_t>();
   Require(size == expected, ErrorCode::kDataLoss, "{} has {} bytes instead of {}", uri, size,
           expected);
@@ -122,10 +121,8 @@ std::vector<SealedRows> RowsFromJson(const json& fields) {
   return rows;
 }
 
-// Seals with the first hash do not contain its version.
-int RowHashFrom(const json& fields) {
-  if (!fields.contains("row_hash")) return 1;
-  return static_cast<int>(NumberIn(fields, "row_hash", 0, std::numeric_limits<int>::max()));
+int IntIn(const json& fields, const std::string& name, int least) {
+  return static_cast<int>(NumberIn(fields, name, least, std::numeric_limits<int>::max()));
 }
 
 RowCounts CountsFrom(const json& fields) {
@@ -139,13 +136,12 @@ RowCounts CountsFrom(const json& fields) {
 
 // An unknown feed position is -1, -1 in memory, but never in a seal.
 TrainingPosition FromJson(const json& fields, int64_t least_position) {
-  constexpr int64_t kMaxInt = std::numeric_limits<int>::max();
   TrainingPosition position;
   fields.at("run").get_to(position.run);
   fields.at("seed").get_to(position.seed);
-  position.iteration = static_cast<int>(NumberIn(fields, "iteration", 0, kMaxInt));
-  position.current_step = static_cast<int>(NumberIn(fields, "current_step", 0, kMaxInt));
-  position.ranks = static_cast<int>(NumberIn(fields, "ranks", 1, kMaxInt));
+  position.iteration = IntIn(fields, "iteration", 0);
+  position.current_step = IntIn(fields, "current_step", 0);
+  position.ranks = IntIn(fields, "ranks", 1);
   // An epoch takes at least one iteration, and an iteration at most this many minibatches.
   position.epoch = NumberIn(fields, "epoch", least_position, position.iteration);
   position.fetches =
@@ -156,10 +152,10 @@ TrainingPosition FromJson(const json& fields, int64_t least_position) {
                                              : loss.get<float>());
   }
   position.rows = RowsFromJson(fields);
-  position.row_hash = RowHashFrom(fields);
-  if (fields.contains("batch_size")) {
-    position.batch_size = NumberIn(fields, "batch_size", 0, INT64_MAX);
-  }
+  // Seals with the first hash do not contain its version.
+  position.row_hash = fields.contains("row_hash") ? IntIn(fields, "row_hash", 0) : 1;
+  position.batch_size =
+      fields.contains("batch_size") ? NumberIn(fields, "batch_size", 0, INT64_MAX) : 0;
   position.notes = fields.value("notes", "");
   position.datasets = fields.value("datasets", "");
   position.seal = fields.value("seal", "");
@@ -244,8 +240,7 @@ TrainingPosition PositionFromText(const std::string& text) {
   try {
     return FromJson(ParseShallow(text), -1);
   } catch (const json::exception& error) {
-    throw Error(ErrorCode::kDataLoss, "cannot read a training position that another rank sent",
-                error);
+    throw Error(ErrorCode::kDataLoss, "cannot read another rank's training position", error);
   }
 }
 
@@ -308,9 +303,7 @@ SnapshotFiles WholeSnapshot(const SnapshotFiles& files) {
     if (const auto run = RunOf(files.state); run && number != std::string::npos) {
       before = FindSnapshot(name.substr(0, number), *run, std::atoll(name.c_str() + number + 6));
     }
-    if (!before) {
-      throw Error(error.code(), "the run has no intact snapshot to resume from", error);
-    }
+    if (!before) throw Error(error.code(), "the run has no intact snapshot to resume from", error);
     log::Warning("Resuming from {} instead of a damaged snapshot: {}", before->state,
                  error.message());
     return *before;

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "hearth/base/error.h"
+#include "hearth/base/testing/test_folder_testing.h"
 
 namespace hearth::caffe {
 namespace {
@@ -17,7 +18,7 @@ TEST(SnapshotName, EqualsCaffes) {
 }
 
 TEST(ReadState, RejectsAModel) {
-  const std::string path = testing::TempDir() + "hearth_snapshot_test.caffemodel";
+  const std::string path = TestFolder() + "snapshot_test.caffemodel";
   NetParameter model;
   model.set_name("net");
   WriteModel(model, path);
@@ -28,7 +29,7 @@ TEST(ReadState, RejectsAModel) {
 }
 
 TEST(ReadState, RejectsAModelInHdf5) {
-  const std::string path = testing::TempDir() + "hearth_snapshot_test.caffemodel.h5";
+  const std::string path = TestFolder() + "snapshot_test.caffemodel.h5";
   NetParameter model;
   model.add_layer()->set_name("layer");
   WriteModel(model, path);
@@ -39,8 +40,8 @@ TEST(ReadState, RejectsAModelInHdf5) {
 }
 
 TEST(ReadModel, DetectsHdf5ByContent) {
-  const std::string path = testing::TempDir() + "hearth_snapshot_test.h5";
-  const std::string other_name = testing::TempDir() + "hearth_snapshot_test.weights";
+  const std::string path = TestFolder() + "snapshot_test.h5";
+  const std::string other_name = TestFolder() + "snapshot_test.weights";
   NetParameter model;
   model.add_layer()->set_name("layer");
   WriteModel(model, path);

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "hearth/base/testing/error_testing.h"
+#include "hearth/base/testing/test_folder_testing.h"
 #include "hearth/caffe/net/layer_error.h"
 #include "hearth/caffe/net/testing/net_testing.h"
 #include "hearth/caffe/snapshot/snapshot.h"
@@ -37,7 +38,7 @@ class TrainedWeightsTest : public testing::Test {
 
   const std::string input_ =
       "layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 1 dim: 3 } } }";
-  const std::string path_ = testing::TempDir() + "hearth_trained_weights_test.caffemodel";
+  const std::string path_ = TestFolder() + "trained_weights_test.caffemodel";
   Net net_{ParseNet(input_ + Product("a", 2) + Product("b", 2), "net"), ContextOf(TEST, 1)};
 };
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "hearth/base/testing/error_testing.h"
+#include "hearth/base/testing/test_folder_testing.h"
 #include "hearth/caffe/net/testing/net_testing.h"
 #include "hearth/caffe/snapshot/snapshot.h"
 
@@ -50,7 +51,7 @@ class SnapshotWriterTest : public testing::Test {
     return names;
   }
 
-  const std::string folder_ = testing::TempDir() + "hearth_snapshot_writer_test";
+  const std::string folder_ = TestFolder() + "snapshot_writer_test";
   SolverParameter param_;
   Net net_{ParseNet(RowsNet(4, 10), "net"), ContextOf(TRAIN), TestRegistry()};
 };

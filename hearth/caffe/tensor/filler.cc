@@ -112,4 +112,10 @@ void Fill(const FillerParameter& filler, Blob& blob, Random& random) {
   }
 }
 
+std::shared_ptr<Blob> FilledBlob(Shape shape, const FillerParameter& filler, Random& random) {
+  auto blob = std::make_shared<Blob>(std::move(shape));
+  Fill(filler, *blob, random);
+  return blob;
+}
+
 }  // namespace hearth::caffe

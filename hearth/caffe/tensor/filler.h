@@ -1,6 +1,8 @@
 // Fills parameter blobs with initial values.
 #pragma once
 
+#include <memory>
+
 #include "hearth/caffe/proto/messages.h"
 #include "hearth/caffe/tensor/blob.h"
 #include "hearth/caffe/tensor/random.h"
@@ -10,5 +12,7 @@ namespace hearth::caffe {
 // Fills blob.data() by one of Caffe's fillers: constant, uniform, gaussian, xavier, msra,
 // positive_unitball, bilinear. Throws kInvalidArgument for another type or an unsuitable shape.
 void Fill(const FillerParameter& filler, Blob& blob, Random& random);
+// A new blob with values of the filler.
+std::shared_ptr<Blob> FilledBlob(Shape shape, const FillerParameter& filler, Random& random);
 
 }  // namespace hearth::caffe

@@ -41,9 +41,7 @@ void StoreCifar(const std::vector<std::string>& batches, DataParameter::DB backe
                 const std::string& name) {
   const auto database = CreateDatabase(backend, name);
   Datum datum;
-  datum.set_channels(3);
-  datum.set_height(kSide);
-  datum.set_width(kSide);
+  SetShape(3, kSide, kSide, &datum);
   int64_t number = 0;
   for (const std::string& bytes : batches) {
     for (size_t at = 0; at < bytes.size(); at += kRecord) {

@@ -30,9 +30,7 @@ bool IsOfType(std::string_view path, std::string_view type) {
 }
 
 void StorePixels(const image::Image& image, Datum* datum) {
-  datum->set_channels(static_cast<int32_t>(image.channels));
-  datum->set_height(static_cast<int32_t>(image.height));
-  datum->set_width(static_cast<int32_t>(image.width));
+  SetShape(image.channels, image.height, image.width, datum);
   std::string* planes = datum->mutable_data();
   planes->resize(image.pixels.size());
   const auto plane = static_cast<size_t>(image.height * image.width);

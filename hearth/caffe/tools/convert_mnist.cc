@@ -85,9 +85,7 @@ class Mnist {
 
   Datum DatumOf(std::initializer_list<int64_t> items, int32_t label) const {
     Datum datum;
-    datum.set_channels(static_cast<int32_t>(items.size()));
-    datum.set_height(static_cast<int32_t>(images_.size(1)));
-    datum.set_width(static_cast<int32_t>(images_.size(2)));
+    SetShape(static_cast<int64_t>(items.size()), images_.size(1), images_.size(2), &datum);
     for (const int64_t item : items) datum.mutable_data()->append(image(item));
     datum.set_label(label);
     return datum;

@@ -47,9 +47,7 @@ class FeatureWriter {
     const Tensor row_major = blob.data().contiguous();
     const int64_t size = blob.count() / shape[0];
     Datum datum;
-    datum.set_channels(static_cast<int32_t>(shape[1]));
-    datum.set_height(static_cast<int32_t>(shape[2]));
-    datum.set_width(static_cast<int32_t>(shape[3]));
+    SetShape(shape[1], shape[2], shape[3], &datum);
     for (int64_t row = 0; row < shape[0]; ++row) {
       const float* values = row_major.data_ptr() + row * size;
       datum.mutable_float_data()->assign(values, values + size);

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "hearth/base/testing/error_testing.h"
+#include "hearth/base/testing/test_folder_testing.h"
 #include "hearth/caffe/tools/testing/trained_net_testing.h"
 
 namespace hearth::caffe {
@@ -29,7 +30,7 @@ class TrainedTestNetTest : public testing::Test {
   }
   ~TrainedTestNetTest() override { std::filesystem::remove_all(folder_); }
 
-  const std::string folder_ = testing::TempDir() + "hearth_trained_net_test";
+  const std::string folder_ = TestFolder() + "trained_net_test";
   const std::string prototxt_ = folder_ + "/net.prototxt", model_ = folder_ + "/a.caffemodel";
 };
 

@@ -26,7 +26,8 @@ class NcclGroup {
     std::function<std::string()> departed_rank;  // name of a rank that has left the group, or empty
   };
 
-  // Collective, with one id on all ranks. Throws kUnavailable, kDeadlineExceeded, kAborted.
+  // Collective, with one id on all ranks. Throws kUnavailable (NCCL failed, or a rank left),
+  // kDeadlineExceeded, kAborted.
   NcclGroup(int device, const nccl::UniqueId& id, Membership membership, Deadline deadline);
   ~NcclGroup() { Close(); }
   NcclGroup(const NcclGroup&) = delete;

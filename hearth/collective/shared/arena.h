@@ -23,7 +23,8 @@ class Arena {
   explicit Arena(LocalRanks& ranks) : ranks_(ranks) {}
 
   // Collective over all local ranks, with the same size. The memory is zeroed, page-aligned and
-  // lives as long as the arena.
+  // lives as long as the arena. Throws as LocalRanks::Synchronize, and kUnavailable if a peer's
+  // memory cannot be opened.
   std::byte* Allocate(size_t bytes, Deadline deadline);
 
   // Empty unless the whole range lies inside one allocation.

@@ -51,10 +51,12 @@ class LocalRanks {
   }
 
   // Returns once all members have reached this step; their earlier writes are then visible. Throws
-  // kInvalidArgument if a member is in another operation.
+  // as Await, and kInvalidArgument if a member is in another operation.
   void Synchronize(Deadline deadline);
 
   // Waits for `reached()`, which member `index` makes true before it calls Wake on this rank.
+  // Throws kDeadlineExceeded or kUnavailable (the member left), both naming the member, or
+  // kAborted.
   template <typename Condition>
   void Await(int index, Deadline deadline, const Condition& reached);
   // Wakes `index` if it sleeps in Await.

@@ -13,16 +13,18 @@ namespace hearth::collective {
 
 // Messages between two ranks that share memory, independent of the other ranks. Every rank has a
 // mailbox for each peer in the arena; the sender fills it and the owner empties it, chunk by chunk.
-// Belongs to one rank; one thread uses it. Throws kDeadlineExceeded
-// and kUnavailable, naming the peer, and kAborted.
+// Belongs to one rank; one thread uses it.
 class Mailboxes {
  public:
-  // Collective over all local ranks.
+  // Collective over all local ranks; waits and throws as Arena::Allocate does.
   Mailboxes(LocalRanks& ranks, Arena& arena, Deadline deadline);
 
   // Returns once the peer has received all but the last chunk, which the mailbox holds: `data` is
-  // the caller's again. `call` is compared with the peer's.
+  // the caller's again. `call` is compared with the peer's. Throws kDeadlineExceeded or
+  // kUnavailable (the peer left), both naming the peer, or kAborted.
   void Send(const Call& call, Buffer data, int to, Deadline deadline);
+  // Returns once all data has arrived. Throws as Send, and kInvalidArgument, with the peer's call,
+  // if the peer sends something else.
   void Receive(const Call& call, Buffer data, int from, Deadline deadline);
 
  private:

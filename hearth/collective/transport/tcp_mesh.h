@@ -30,8 +30,8 @@ struct MeshSetup {
 };
 
 // Returns one connection per index, none for this rank. Connects to lower ranks and accepts higher
-// ones; clients that fail the handshake, or are slow, are dropped and counted in the log. Errors
-// name a peer.
+// ones; clients that fail the handshake, or are slow, are dropped and counted in the log. Throws
+// kDeadlineExceeded or kUnavailable, naming a peer, or kAborted.
 std::vector<std::optional<Connection>> ConnectMesh(const MeshSetup& setup, TcpListener& listener,
                                                    const AbortSignal& abort, Deadline deadline);
 

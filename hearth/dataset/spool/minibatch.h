@@ -26,8 +26,9 @@ struct Minibatch {
   }
 };
 
-// Delivers every row once per epoch. One consumer thread. Waits honour the implementation's
-// deadline and throw the feeder's error if the feeder failed.
+// Delivers every row once per epoch. One consumer thread. Next and NextEpoch may wait for the
+// feeder, for at most the implementation's `timeout_s` between two of its batches. They throw
+// kDeadlineExceeded, the feeder's error, kUnavailable if the feeder died, kAborted once stopped.
 class MinibatchSource {
  public:
   virtual ~MinibatchSource() = default;

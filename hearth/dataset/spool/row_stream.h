@@ -7,7 +7,7 @@
 
 namespace hearth::dataset {
 
-// Thread-safe.
+// Thread-safe. The digests wait for the rows and throw as MinibatchSource does.
 class RowStream {
  public:
   virtual ~RowStream() = default;

@@ -13,7 +13,8 @@ namespace hearth::dataset {
 // An epoch is one pass over the range; NextEpoch() returns to its first row.
 class SliceSource : public MinibatchSource {
  public:
-  // Waits until the spool is complete. The range is initially empty.
+  // Waits until the spool is complete; throws as Spool::WaitComplete does. The range is initially
+  // empty.
   explicit SliceSource(std::shared_ptr<Spool> spool)
       : spool_(std::move(spool)), rows_(spool_->WaitComplete()) {}
 

@@ -23,7 +23,7 @@ class SpoolSource : public MinibatchSource {
   SpoolSource(std::shared_ptr<Spool> spool, ReplayOptions options);
 
   int64_t Next(int64_t max_rows, Minibatch* out) override;
-  // Waits until the spool is complete.
+  // Waits until the spool is complete; throws as Spool::WaitComplete does.
   void NextEpoch() override;
   int64_t epoch() const override { return epoch_; }
 

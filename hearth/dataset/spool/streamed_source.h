@@ -41,7 +41,8 @@ class StreamedSource : public MinibatchSource, public RowStream {
                  std::function<void(int64_t)> ask);
   ~StreamedSource() override;
 
-  // Returns no rows in epochs before the first one. Waits for BeginAt().
+  // Returns no rows in epochs before the first one. Waits for BeginAt(), without a deadline, until
+  // Stop().
   int64_t Next(int64_t max_rows, Minibatch* out) override;
   void NextEpoch() override { ++epoch_; }
   int64_t epoch() const override { return epoch_; }

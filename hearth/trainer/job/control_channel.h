@@ -33,8 +33,9 @@ class ControlChannel {
   // Starts a thread that calls `on_lost` once, when the peer closes the socket or dies.
   void Watch(std::function<void()> on_lost);
 
-  // Writes one event; any thread. Events are dropped once the peer is gone or has not read for a
-  // minute: the loss of the reader is not an error here, but reported by Watch.
+  // Writes one event; any thread. Waits for at most a minute and never throws. Events are dropped
+  // once the peer is gone or has not read for a minute: the loss of the reader is not an error
+  // here, but reported by Watch.
   void Send(const nlohmann::json& event);
 
  private:

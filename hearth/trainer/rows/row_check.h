@@ -12,7 +12,8 @@
 
 namespace hearth::trainer {
 
-// The part of one rank, used by its thread. All ranks call the same functions in the same order.
+// The part of one rank, used by its thread. All ranks call the same functions in the same order;
+// they wait for each other for at most kStepTimeoutSeconds, and throw as Group::Run.
 class RowCheck {
  public:
   // `rows`: the stream of this rank's process; null if a net produces its rows itself.

@@ -29,7 +29,7 @@ caffe::ComputeDevice ChooseDevice(const std::vector<int>& gpus,
 
 // Returns true if the ranks' gradients stay on their GPUs (collective::Group::OpenDevice).
 // Collective over all ranks, each with its own device; they wait at most `timeout_s` for each
-// other.
+// other. Throws as Group::Run does.
 bool OpenDevice(collective::Group& group, const caffe::ComputeDevice& device, double timeout_s);
 
 // "GPU 0" or "CPU".

@@ -60,7 +60,8 @@ class DeviceTrainer final : private caffe::SolverObserver {
   DeviceTrainer(const Job& job, DeviceOptions options);
 
   // Builds the net, copies rank 0's weights, trains to the end, and checks that all ranks ended
-  // with the same bits. Throws the first failure.
+  // with the same bits. Waits for other ranks for at most kStepTimeoutSeconds at a time. Throws the
+  // first failure, such as those of Group::Run.
   void Run();
 
   // The last finished iteration, -1 before the first; any thread.

@@ -18,6 +18,7 @@ namespace hearth::trainer {
 // RequestStop (any thread). `group` must outlive it and the tensor that AllocateDiff returned.
 class DistributedSync : public caffe::GradientSync {
  public:
+  // Waits for the other ranks, for at most `timeout_s`. Throws as Group::Run does.
   Result Finish(double local_weight) final;
 
   // All ranks stop, or write a snapshot, at the first Finish after a request on any rank.
@@ -60,7 +61,8 @@ class DistributedSync : public caffe::GradientSync {
                                                          collective::Memory memory);
   void AddWait(double seconds) { wait_s_ += seconds; }
 
-  // Sums the control values over all ranks and completes what they sum with them.
+  // Sums the control values over all ranks and completes what they sum with them. Throws as
+  // Group::Run does.
   virtual void WaitForSum(Deadline deadline) = 0;
   // Minibatches behind this rank's gradient after the sum, of which `local` are its own.
   virtual double WeightOfGradient(double local) { return total_weight_; }

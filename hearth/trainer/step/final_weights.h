@@ -8,8 +8,8 @@
 
 namespace hearth::trainer {
 
-// Returns the SHA-256 of the weights. Throws kInternal if those of other ranks differ: otherwise
-// diverged ranks would go unnoticed.
+// Returns the SHA-256 of the weights. Collective; throws as Group::Run does, and kInternal if those
+// of other ranks differ: otherwise diverged ranks would go unnoticed.
 std::string CheckEqualWeights(collective::Group& group, caffe::Solver& solver);
 
 // Writes the model as `uri`, with the format of the snapshots, and returns the file's name, whose

@@ -14,6 +14,7 @@
 namespace hearth::trainer {
 
 // The part of one rank, used by its thread. All ranks call the same functions in the same order.
+// Load waits for the other ranks, for at most kStepTimeoutSeconds, and throws as Group::Run.
 class TrainStart {
  public:
   // All parameters must outlive it.

@@ -15,7 +15,8 @@
 
 namespace hearth::trainer {
 
-// One per rank, on the solver's thread. Construction and Run are collective. A rank without a spool
+// One per rank, on the solver's thread. Construction and Run are collective: ranks wait for each
+// other for at most options.timeout_s, and throw as Group::Run does. A rank without a spool
 // (a second device) evaluates nothing but participates.
 class Validator {
  public:
@@ -27,8 +28,9 @@ class Validator {
     int64_t test_iter = 0;  // minibatches per validation, over all ranks
     double timeout_s = 3600;
   };
-  // Waits until the validation rows of all ranks have arrived. Uses the weights of `train_net`,
-  // which must be used by the same thread and outlive this.
+  // Waits until the validation rows of all ranks have arrived; throws as Spool::WaitComplete does
+  // too, and kInvalidArgument if there are none. Uses the weights of `train_net`, which must be
+  // used by the same thread and outlive this.
   Validator(collective::Group& group, caffe::Net& train_net, Options options);
 
   // Means of the outputs in one validation.

@@ -16,7 +16,7 @@ class WeightAverage final : public DistributedSync {
 
   caffe::Tensor AllocateDiff(const caffe::ParamLayout& layout) override;
   void GradientReady(size_t index) override {}
-  // Averages `state` if an average is due.
+  // Averages `state` if an average is due. Waits and throws as Finish does.
   void Updated(bool needs_equal_weights, const State& state) override;
 
  private:

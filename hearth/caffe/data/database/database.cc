@@ -50,6 +50,12 @@ class WholeOrNone : public DatabaseWriter {
 
 }  // namespace
 
+void SetShape(int64_t channels, int64_t height, int64_t width, Datum* datum) {
+  datum->set_channels(static_cast<int32_t>(channels));
+  datum->set_height(static_cast<int32_t>(height));
+  datum->set_width(static_cast<int32_t>(width));
+}
+
 DataParameter::DB BackendNamed(std::string_view name) {
   if (name == "lmdb") return DataParameter::LMDB;
   Require(name == "leveldb", ErrorCode::kInvalidArgument,

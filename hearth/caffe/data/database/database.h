@@ -42,6 +42,8 @@ class DatabaseWriter {
   virtual void Commit() = 0;
 };
 
+void SetShape(int64_t channels, int64_t height, int64_t width, Datum* datum);
+
 // "lmdb" or "leveldb", as in the tools' -backend. Throws kInvalidArgument for another name.
 DataParameter::DB BackendNamed(std::string_view name);
 

@@ -1,5 +1,6 @@
 // Tests of both database backends.
 #include "hearth/caffe/data/database/database.h"
+#include "hearth/base/testing/test_folder_testing.h"
 
 #include <gmock/gmock.h>
 
@@ -48,7 +49,7 @@ class Database : public testing::TestWithParam<DataParameter::DB> {
   }
   auto Open() const { return OpenDatabase(GetParam(), path_); }
 
-  const std::string path_ = testing::TempDir() + "hearth_database_test";
+  const std::string path_ = TestFolder() + "database_test";
 };
 
 TEST_P(Database, ReadsRecordsInKeyOrder) {

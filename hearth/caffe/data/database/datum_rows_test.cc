@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "hearth/base/error.h"
+#include "hearth/base/testing/test_folder_testing.h"
 #include "hearth/caffe/data/database/database.h"
 #include "hearth/caffe/data/database/testing/datum_testing.h"
 #include "hearth/caffe/proto/wire_writer.h"
@@ -55,7 +56,7 @@ class DatumRowsTest : public testing::Test {
     return ids;
   }
 
-  const std::string path_ = testing::TempDir() + "hearth_datum_rows_test";
+  const std::string path_ = TestFolder() + "datum_rows_test";
   const std::string file_ = path_ + "/data.mdb";
 };
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "hearth/base/error.h"
+#include "hearth/base/testing/test_folder_testing.h"
 #include "hearth/caffe/data/database/testing/datum_testing.h"
 #include "hearth/caffe/proto/wire_writer.h"
 
@@ -50,7 +51,7 @@ class LevelDbRowsTest : public testing::Test {
     return ids;
   }
 
-  const std::string path_ = testing::TempDir() + "hearth_leveldb_rows_test";
+  const std::string path_ = TestFolder() + "leveldb_rows_test";
 };
 
 TEST_F(LevelDbRowsTest, RangesHaveEachRecordOnceAndInOrder) {

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "hearth/base/testing/error_testing.h"
+#include "hearth/base/testing/test_folder_testing.h"
 
 namespace hearth::caffe {
 namespace {
@@ -103,7 +104,7 @@ TEST_F(LmdbFileTest, AFileThatIsNowShorterIsNamed) {
 
 // A colon does not make a path a URI.
 TEST_F(LmdbFileTest, MapsLocalFiles) {
-  const std::string path = testing::TempDir() + "hearth_lmdb_file_test:1";
+  const std::string path = TestFolder() + "lmdb_file_test:1";
   std::ofstream(path, std::ios::binary) << bytes_;
   {
     LmdbFile file(path);

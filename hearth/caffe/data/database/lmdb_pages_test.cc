@@ -10,6 +10,7 @@
 #include <random>
 
 #include "hearth/base/error.h"
+#include "hearth/base/testing/test_folder_testing.h"
 #include "hearth/caffe/data/database/database.h"
 #include "hearth/storage/file_system.h"
 
@@ -57,7 +58,7 @@ class LmdbPagesTest : public testing::Test {
   }
   void Overwrite(const std::string& bytes) { std::ofstream(file_, std::ios::binary) << bytes; }
 
-  const std::string path_ = testing::TempDir() + "hearth_lmdb_pages_test";
+  const std::string path_ = TestFolder() + "lmdb_pages_test";
   const std::string file_ = path_ + "/data.mdb";
   std::map<std::string, std::string> records_;
 };

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "hearth/base/testing/error_testing.h"
+#include "hearth/base/testing/test_folder_testing.h"
 #include "hearth/caffe/data/database/backends.h"
 
 namespace hearth::caffe {
@@ -26,7 +27,7 @@ class LmdbTest : public testing::Test {
     return count;
   }
 
-  const std::string path_ = testing::TempDir() + "hearth_lmdb_test";
+  const std::string path_ = TestFolder() + "lmdb_test";
 };
 
 // The library's map has 10 MiB at first; each of these commits needs more.

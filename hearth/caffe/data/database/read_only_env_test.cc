@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "hearth/base/testing/test_folder_testing.h"
+
 namespace hearth::caffe {
 namespace {
 
@@ -36,7 +38,7 @@ class ReadOnlyEnvTest : public testing::Test {
     return {std::istreambuf_iterator<char>(file), {}};
   }
 
-  const std::string folder_ = testing::TempDir() + "hearth_read_only_env_test";
+  const std::string folder_ = TestFolder() + "read_only_env_test";
   ReadOnlyEnv env_;
 };
 

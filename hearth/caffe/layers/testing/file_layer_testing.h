@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "hearth/base/testing/test_folder_testing.h"
 #include "hearth/caffe/net/layer_registry.h"
 #include "hearth/caffe/proto/text_reader.h"
 
@@ -31,7 +32,7 @@ class FileLayerTest : public testing::Test {
   }
 
  private:
-  const std::string folder_ = testing::TempDir() + "hearth_file_layer_test/";
+  const std::string folder_ = TestFolder() + "file_layer_test/";
 };
 
 inline NetContext FileContext(Phase phase, int rank = 0, int ranks = 1) {
