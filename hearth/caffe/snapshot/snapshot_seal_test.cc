@@ -258,7 +258,7 @@ TEST(TrainingPosition, WithInvalidRowsIsRejected) {
 TEST(TrainingPosition, FromGarbageIsRejected) {
   for (const char* text : {"", "[]", "{}", "{\"run\": 1}"}) {
     EXPECT_THAT([&] { PositionFromText(text); },
-                ThrowsMessage<Error>(HasSubstr("cannot read a training position")));
+                ThrowsMessage<Error>(HasSubstr("cannot read another rank's training position")));
   }
 }
 
