@@ -362,17 +362,14 @@ def test_tensorboard_is_started_found_and_ended(sc, notes, tmp_path):
     program, started = tmp_path / "tensorboard", tmp_path / "started"
     program.write_text(f"#!/bin/sh\necho $$ $@ > {started}\nexec sleep 600\n")
     program.chmod(0o755)
-    # The executors run already, so their PATH is fixed; files of Spark's are in sys.path.
-    sc.addFile(str(program))
+    sc.addFile(str(program))  # into sys.path: the executors run, so their PATH is fixed
 
     def main(notes, ctx):
         notes.write(ctx, None)
 
     cluster = run(sc, main, notes, tensorboard=True, log_dir="/logs", input_mode=SPARK)
-    url = cluster.tensorboard_url()
     node = cluster.cluster_info[0]
-    assert url == f"http://{node['host']}:{node['tb_port']}"
-    # Its shell may still start, and shutdown() would end it before it has written.
+    assert cluster.tensorboard_url() == f"http://{node['host']}:{node['tb_port']}"
     wait_for(lambda: started.exists() and started.read_text().endswith("\n"))
     cluster.shutdown()
     pid, *arguments = started.read_text().split()
