@@ -21,6 +21,7 @@ import check_contracts  # noqa: E402
 import check_modules  # noqa: E402
 import check_names  # noqa: E402
 import check_words  # noqa: E402
+import git_changes  # noqa: E402
 from sizes import too_long, tracked  # noqa: E402
 
 
@@ -88,15 +89,11 @@ def tidy(files: list[str], jobs: int) -> bool:
 
 def changed(most: int) -> list[str]:
     """Source files that the last commit and the working tree changed: the `most` with most lines
-    changed. Of a clone without history only the working tree's.
+    changed, renamed or not. Of a clone without history only the working tree's.
     """
     base = "HEAD~1" if run_quietly("git", "rev-parse", "-q", "--verify", "HEAD~1") else "HEAD"
-    lines = run_quietly("git", "diff", "--numstat", "--no-renames", base, "--", "*.cc").splitlines()
-    counts = {}
-    for added, deleted, name in (line.split("\t") for line in lines):
-        if (ROOT / name).exists():
-            counts[name] = int(added) + int(deleted)
-    return sorted(counts, key=counts.__getitem__, reverse=True)[:most]
+    lines = git_changes.changed_lines("diff", base, "--", "*.cc")
+    return [name for name, _ in lines.most_common() if (ROOT / name).exists()][:most]
 
 
 def run_quietly(*command: str) -> str:

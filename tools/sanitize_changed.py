@@ -15,10 +15,13 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "tools"))
+from git_changes import changed_lines  # noqa: E402
+
 COMMITS = 50
 MOST_MODULES = 4
 # The engine's tests take ten minutes to compile; those of the trainer link it, too.
@@ -27,15 +30,14 @@ TOO_LARGE = ("caffe", "trainer")
 FOREIGN_BYTES = ("batch", "ring", "rendezvous", "formats")
 
 
-def changed_lines(numstat: str) -> Counter[str]:
-    """Returns the number of added and deleted lines by module, from `git log --numstat`."""
-    lines: Counter[str] = Counter()
-    for line in filter(None, numstat.splitlines()):
-        added, deleted, path = line.split("\t")
+def changed_modules(lines: Mapping[str, int]) -> Counter[str]:
+    """Returns the number of changed lines by module, from those by file."""
+    modules: Counter[str] = Counter()
+    for path, count in lines.items():
         folder, module, *rest = path.split("/")
-        if folder == "hearth" and rest and added.isdigit():
-            lines[module] += int(added) + int(deleted)
-    return lines
+        if folder == "hearth" and rest:
+            modules[module] += count
+    return modules
 
 
 def choose(lines: Counter[str], modules: Iterable[str]) -> tuple[list[str], list[str]]:
@@ -90,13 +92,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--budget", type=float, required=True, metavar="SECONDS")
     budget_s = parser.parse_args().budget
-    # In a shallow clone the first commit adds all files, and in a tarball there is no repository:
-    # nothing has changed.
-    log = ["git", "-c", "log.showRoot=false", "log", f"-{COMMITS}", "--no-renames", "--numstat"]
-    log += ["--format=", "--", "hearth/*.cc", "hearth/*.h"]
-    done = subprocess.run(log, cwd=ROOT, capture_output=True, text=True)
+    lines = changed_lines("log", f"-{COMMITS}", "--format=", "--", "hearth/*.cc", "hearth/*.h")
     modules = [file.parent.name for file in (ROOT / "hearth").glob("*/CMakeLists.txt")]
-    chosen, left_out = choose(changed_lines(done.stdout), modules)
+    chosen, left_out = choose(changed_modules(lines), modules)
     passed, failed, late = sanitize(sorted(chosen, key=size), budget_s)
     print(f"sanitizers: passed: {', '.join(passed) or 'none'}")
     if late or left_out:

@@ -83,7 +83,7 @@ def test_the_keeper_kills_orphaned_processes(tmp_path):
     keeper.wait(60)
     keeper.stdout.close()
     assert not folder.exists()
-    assert not processes_of(orphan)
+    assert wait_until(lambda: not processes_of(orphan))
 
 
 def test_no_process_survives_a_killed_owner():

@@ -6,7 +6,7 @@ import pytest
 from emulated_hosts import Link, Network
 from rank_processes import RankProcesses
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(180)
 
 
 def work_through(network, per_host=1, **options):
@@ -107,7 +107,7 @@ def test_a_link_that_stays_down_gives_every_rank_an_error_with_names_needs_root(
         cut = time.monotonic()
         lines = ranks.next()
         for line in lines:
-            assert line["ended"] - cut < 8, lines
+            assert line["ended"] - cut < 20, lines
             assert "rank" in line["message"] or "coordinator" in line["message"], lines
         for rank in (0, 2):
             assert "rank 1 on host host1 has been silent" in lines[rank]["cause"], lines

@@ -15,7 +15,7 @@ from hearth.rows.model_thread import start_in_model_thread
 from hearth.rows.pipe import Pipe
 
 MADE = pa.schema([("y", pa.float64())])
-WAIT_S = 20
+WAIT_S = 60
 
 
 def batches(count, rows=4):

@@ -189,7 +189,7 @@ def test_a_silent_client_delays_neither_others_nor_the_end():
         silent = socket.create_connection((parts.hostname, parts.port))
         began = time.monotonic()
         assert get(page.url)[0] == 200
-    assert time.monotonic() - began < 5  # a silent client is dropped after 10 s
+    assert time.monotonic() - began < 9  # a silent client is dropped after 10 s
     silent.close()
 
 

@@ -358,8 +358,14 @@ def test_forward_releases_the_gil(tmp_path: Path) -> None:
         'data_filler { type: "gaussian" } } }'
     )
     net = caffe.Net(str(file), caffe.TEST)
-    thread = threading.Thread(target=lambda: [net.forward() for _ in range(5)])
-    switches = 0
+    enough, switches = threading.Event(), 0
+
+    def forward() -> None:
+        for _ in range(100):
+            if not enough.is_set():
+                net.forward()
+
+    thread = threading.Thread(target=forward)
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1000)  # only who gives the GIL up lets others run
     try:
@@ -367,6 +373,8 @@ def test_forward_releases_the_gil(tmp_path: Path) -> None:
         while thread.is_alive():
             time.sleep(0.001)
             switches += 1
+            if switches > 20:
+                enough.set()
     finally:
         sys.setswitchinterval(interval)
     assert switches > 20

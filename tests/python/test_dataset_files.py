@@ -212,7 +212,7 @@ def test_a_writer_waits_for_the_decision_on_persisted_files(node):
         threading.Thread(target=write, daemon=True).start()
         assert not closed.wait(0.2)
         assert node.files.show_adopted("train", ()) == set()
-        assert closed.wait(10)
+        assert closed.wait(60)
         assert answers[0].answer["op"] == "file"
 
 

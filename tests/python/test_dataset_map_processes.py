@@ -182,9 +182,9 @@ def test_no_process_is_left_when_the_program_ends(how):
             ends = [os.pidfd_open(pid) for pid in found]
             program.stdin.write("\n")
             program.stdin.flush()
-            program.wait(20)
+            program.wait(60)
             for end in ends:
-                assert select.select([end], [], [], 20)[0], "a process is left"
+                assert select.select([end], [], [], 60)[0], "a process is left"
                 os.close(end)
         finally:
             with suppress(ProcessLookupError):

@@ -182,8 +182,8 @@ def test_a_handler_of_a_signal_ends_a_wait():
 
     before = signal.signal(signal.SIGALRM, interrupt)
     try:
-        signal.setitimer(signal.ITIMER_REAL, 0.1)
         with pytest.raises(KeyboardInterrupt):
+            signal.setitimer(signal.ITIMER_REAL, 0.1)
             _core.DatasetRows([0], 60.0).rows_of_rank()
     finally:
         signal.signal(signal.SIGALRM, before)

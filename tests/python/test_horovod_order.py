@@ -30,7 +30,7 @@ class Group:
         """The next `count` responses to a rank."""
         found = []
         while len(found) < count:
-            found += self.received[rank].get(timeout=20)["do"]
+            found += self.received[rank].get(timeout=60)["do"]
         return found
 
 

@@ -45,14 +45,14 @@ sys.exit(front.main(["-train", "-conf", "solver"]))
 
 # The moment in which the program loads what it needs.
 LOADING = """
-import sys, time
+import sys
 from hearth.caffeonspark import __main__ as front
 
 class Slow:
     def find_spec(self, name, *_):
         if name == "hearth.caffeonspark.command_line":
             print("loading", flush=True)
-            time.sleep(1)
+            sys.stdin.readline()  # after the interrupt
 
 sys.meta_path.insert(0, Slow())
 sys.exit(front.main(["-train", "-conf", "solver"]))
@@ -75,12 +75,11 @@ def test_it_ends_in_one_line_after_cleaning_up(times):
 
 
 def test_so_does_a_program_that_is_still_loading():
-    process = subprocess.Popen(
-        [sys.executable, "-c", LOADING], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    process = subprocess.Popen([sys.executable, "-c", LOADING], text=True, **pipes)
     assert process.stdout.readline() == "loading\n"
     os.kill(process.pid, signal.SIGINT)
-    _, complained = process.communicate(timeout=60)
+    _, complained = process.communicate("go on\n", timeout=60)
     assert (process.returncode, complained) == (130, "caffeonspark: interrupted\n")
 
 

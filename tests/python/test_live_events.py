@@ -44,7 +44,7 @@ def taken(live):
 
     def end():
         live.close()
-        thread.join(10)
+        thread.join(60)
         assert not thread.is_alive()
         return received
 

@@ -244,11 +244,11 @@ def test_rows_wait_for_results_within_bounds(monkeypatch):
     feeder = threading.Thread(target=feed, daemon=True)
     feeder.start()
     for _ in range(2):  # 3 rows are too few to wait with
-        assert entered.acquire(timeout=10)
+        assert entered.acquire(timeout=60)
     assert not entered.acquire(timeout=0.1)
     assert len(list(rows.with_results([np.ones(3)]))) == 1
-    assert entered.acquire(timeout=10)
-    feeder.join(10)
+    assert entered.acquire(timeout=60)
+    feeder.join(60)
     with pytest.raises(ValueError, match="no results for 6 rows"):
         rows.check_none()
     with pytest.raises(ValueError, match="1 more results than rows"):
@@ -272,7 +272,7 @@ def test_minibatches_fill_up_although_rows_wait_for_space(monkeypatch, sizes):
 
     threading.Thread(target=feed, daemon=True).start()
     found = []
-    while (x := sent.get(timeout=20)) is not None:
+    while (x := sent.get(timeout=60)) is not None:
         assert len(x) == 4 or sum(map(len, found)) + len(x) <= sum(sizes)
         found += rows.with_results([x[:, 0]])
     rows.check_none()

@@ -28,7 +28,7 @@ NODE = {
     "job_name": "worker",
     "task_index": 0,
 }
-WAIT_S = 20
+WAIT_S = 60
 
 
 class Node:

@@ -34,7 +34,7 @@ def test_a_unit_is_fetched_while_the_one_before_is_read():
     file = File()
     ahead = ReadAhead(file, {"a": [(0, 100)], "b": [(100, 300), (500, 1000)]})
     ahead.begin("a")
-    assert all(file.asked.acquire(timeout=10) for _ in range(2))  # nothing was read of the first
+    assert all(file.asked.acquire(timeout=60) for _ in range(2))  # nothing was read of the first
     assert ahead.read_at(10, 50) == file.content[10:60]
     ahead.begin("b")
     assert ahead.read_at(100, 200) == file.content[100:300]

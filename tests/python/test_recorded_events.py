@@ -75,7 +75,7 @@ def test_the_coordinator_stays_until_all_ranks_are_done_or_one_has_failed(fails)
     assert not coordinator.closed
     coordinator.failed = {"rank": 1} if fails else None
     coordinator.tell(VALIDATION if fails else {"event": "done"}, rank=1)
-    thread.join(10)
+    thread.join(60)
     assert not thread.is_alive()
     assert coordinator.closed
 

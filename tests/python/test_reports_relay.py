@@ -160,7 +160,7 @@ def test_a_flush_of_an_ended_relay_returns(run):
     ran.end()
     ended = threading.Event()
     threading.Thread(target=lambda: (ran.relay.flush(), ended.set()), daemon=True).start()
-    assert ended.wait(10)
+    assert ended.wait(60)
 
 
 def test_a_progress_bar_is_shown_in_its_final_state():

@@ -262,7 +262,7 @@ def test_a_killed_rank_fails_the_operations_of_the_others(ranks, tmp_path, share
     ],
 )
 def test_ranks_that_are_out_of_step_are_named(ranks, tmp_path, case, kind, words):
-    seconds = 5 if case == "late" else 120
+    seconds = 10 if case == "late" else 120
     ranks.append(Ranks(tmp_path, OUT_OF_STEP, case=case, seconds=seconds))
     assert ranks[0].say(0) == "ready"
     replies = ranks[0].say(0)

@@ -20,7 +20,7 @@ from hearth.native import _core
 from hearth.spark import token_forwarder
 from hearth.spark.token_forwarder import forward_tokens
 
-LIMIT_S = 20.0
+LIMIT_S = 60.0
 HDFS, MASTER = "HDFS_DELEGATION_TOKEN", "YARN_AM_RM_TOKEN"
 
 

@@ -72,11 +72,11 @@ class Terminal:
     def check_end(self, before: int) -> None:
         """Status 130; after the first `before` characters one line, without those of trainers."""
         try:
-            status = self.process.wait(30)
+            status = self.process.wait(90)
         except subprocess.TimeoutExpired:
             os.kill(self.process.pid, signal.SIGABRT)  # says where each thread stands
             self.process.wait(10)
-            pytest.fail(f"it did not end within 30 s: {self.said()[before:]}")
+            pytest.fail(f"it did not end within 90 s: {self.said()[before:]}")
         said = [line for line in self.said()[before:].splitlines() if not _LOG_LINE.match(line)]
         assert (status, said) == (130, ["caffeonspark: interrupted"])
 
@@ -143,6 +143,6 @@ def test_so_does_a_start_of_spark_at_any_moment(terminal, seconds, whole_group):
     terminal.interrupt(whole_group)
     interrupted_at = time.monotonic()
     terminal.check_end(0)
-    assert time.monotonic() - interrupted_at < 10
+    assert time.monotonic() - interrupted_at < 60
     check_nothing_left(terminal.mark, terminal.temporary, shared)
     assert list(terminal.temporary.iterdir()) == []  # Spark's own files, too

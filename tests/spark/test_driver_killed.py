@@ -45,7 +45,7 @@ def driver(tmp_path):
     process.wait()
 
 
-def test_no_process_is_left_after_ten_seconds(driver, tmp_path):
+def test_a_killed_driver_leaves_no_process(driver, tmp_path):
     process, mark, temporary = driver
     shared = set(os.listdir("/dev/shm"))
     assert wait_until(lambda: process.stdout.readline().strip() == "progress", 120)

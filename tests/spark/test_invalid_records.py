@@ -64,7 +64,7 @@ def test_more_invalid_images_than_allowed_fail_the_run_with_their_names(spark, d
         CaffeOnSpark(spark, events.append).train(source)
     assert "\n" not in str(caught.value)
     assert not any(event.get("event") == "restart" for event in events)
-    assert wait_until(lambda: set(trainers()) <= set(before), 8)
+    assert wait_until(lambda: set(trainers()) <= set(before), 60)
 
 
 def test_features_skip_invalid_images_up_to_the_limit(spark, digits, trained, spoiled):

@@ -276,7 +276,7 @@ def test_a_killed_jvm_leaves_no_process(scala):
     assert drivers()
     os.kill(scala.process.pid, signal.SIGKILL)
     assert scala.end() == -signal.SIGKILL
-    assert wait_until(lambda: not drivers(), 5)
+    assert wait_until(lambda: not drivers(), 60)
     scala.check_nothing_left()
 
 

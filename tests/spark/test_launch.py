@@ -326,7 +326,7 @@ def test_the_first_failure_reaches_the_driver_in_seconds(start, body, said):
     begin = time.monotonic()
     with pytest.raises(HearthError, match=said):
         start(body)
-    assert time.monotonic() - begin < 10
+    assert time.monotonic() - begin < 60
 
 
 DIES_UNTIL = """
@@ -357,12 +357,12 @@ def test_finished_ranks_that_stop_responding_cost_no_result(start, monkeypatch):
         monkeypatch.setattr(launch, wait, 1.0)
     left = []
     monkeypatch.setattr(launch, "replace_silent", lambda *_, **how: left.append(how))
-    body = 'join()\nmember.done(json.dumps({"event": "done", "rank": rank}))\ntime.sleep(60)'
+    body = 'join()\nmember.done(json.dumps({"event": "done", "rank": rank}))\ntime.sleep(600)'
     begin = time.monotonic()
     result, _ = start(body)
     assert result == {"event": "done", "rank": 0}
     assert left == [{"unless_they_answer": True}]
-    assert time.monotonic() - begin < 40
+    assert time.monotonic() - begin < 300
 
 
 def test_an_error_of_a_rank_is_not_retried(start):

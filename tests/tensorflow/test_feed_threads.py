@@ -36,7 +36,7 @@ def wait_for_end(channel):
     found = []
     with pytest.raises((EOFError, ConnectionError)):
         while True:
-            found.append(channel.receive(5)[0])
+            found.append(channel.receive(60)[0])
     return found
 
 
@@ -44,7 +44,7 @@ def wait_for_end(channel):
 def test_an_invalid_frame_closes_both_sides_of_a_relay(frame):
     task, theirs = pair()
     node = Channel(relay.at_node(theirs))
-    message, fds = node.receive(5, descriptors=4)
+    message, fds = node.receive(60, descriptors=4)
     assert message == {"op": "rings"}
     rows, results = RingReader.attach(*fds[:2]), RingWriter.attach(*fds[2:])
     task.send(ODD_FRAMES[frame], data=b"abcd" if frame == "rows that are not Arrow" else b"")
@@ -60,7 +60,7 @@ def test_a_relay_takes_rows_up_to_its_limit_and_no_byte_of_more(monkeypatch):
     """Bytes after a length over the limit are never read."""
     task, theirs = pair()
     node = Channel(relay.at_node(theirs))
-    _, fds = node.receive(5, descriptors=4)
+    _, fds = node.receive(60, descriptors=4)
     rows, results = RingReader.attach(*fds[:2]), RingWriter.attach(*fds[2:])
     for size in (2 << 20, 3 * relay.RING_BYTES):  # a row may be larger than a ring
         batch = pa.record_batch({"x": [b"x" * size]})
@@ -81,7 +81,7 @@ def test_the_rings_of_hundreds_of_relays_share_a_limit():
     def opened():
         task, theirs = pair()
         node = Channel(relay.at_node(theirs))
-        _, fds = node.receive(5, descriptors=4)
+        _, fds = node.receive(60, descriptors=4)
         sizes = [os.fstat(fd).st_size for fd in (fds[0], fds[2])]
         rings = RingReader.attach(*fds[:2]), RingWriter.attach(*fds[2:])
         return sizes, (task, node, *rings)
@@ -147,14 +147,14 @@ def test_bytes_that_are_not_a_frame_end_a_feed(monkeypatch):
 
     program = threading.Thread(target=read)
     program.start()
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 60
     while not taken and time.monotonic() < deadline:
         time.sleep(0.01)
     os.write(task.fileno(), struct.pack(">I", 3) + b"abc")
     reply = wait_for_end(task)
     assert "a feed's connection failed: " in reply[-1]["error"]
     server.end()
-    program.join(10)
+    program.join(60)
     assert not program.is_alive()
     assert taken == [(1,), (2,)]
 
@@ -174,7 +174,7 @@ def test_a_node_that_talks_nonsense_ends_the_wait_of_its_task(monkeypatch):
 
     def nonsense():
         for _ in range(2):  # the rings, and the partition
-            node.receive(5, descriptors=4)
+            node.receive(60, descriptors=4)
         os.write(node.fileno(), struct.pack(">I", 4) + b"\xff\xff[]")
 
     threading.Thread(target=nonsense, daemon=True).start()

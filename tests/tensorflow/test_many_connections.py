@@ -10,28 +10,38 @@ import time
 from contextlib import suppress
 
 import pytest
-from test_security import KEY, connect, knock, listener  # noqa: F401 (a fixture)
+from test_security import (  # noqa: F401 (fixtures)
+    KEY,
+    PATIENCE_S,
+    connect,
+    knock,
+    listener,
+    patient,
+)
 
 from tensorflowonspark import reservation
 
 
 @pytest.mark.parametrize("remote", [False, True])
-def test_many_silent_connections_do_not_block_a_client(listener, remote):  # noqa: F811
+def test_many_silent_connections_do_not_block_a_client(listener, remote, patient):  # noqa: F811
     connections = [connect(listener, remote) for _ in range(200)]
     try:
         for _ in range(4):
             began = time.monotonic()
             client = knock(listener, remote=remote)
             client.send({"op": "feed", "feed": "f"})
-            assert client.receive(5)[0] == {"op": "welcome"}
-            assert time.monotonic() - began < 4.5  # a handshake may take 5 s
+            assert client.receive(60)[0] == {"op": "welcome"}
+            assert time.monotonic() - began < PATIENCE_S / 2
             client.close()
     finally:
         for sock in connections:
             sock.close()
 
 
-def test_many_connections_do_not_block_a_client_of_the_reservation_server(monkeypatch):
+def test_many_connections_do_not_block_a_client_of_the_reservation_server(
+    monkeypatch,
+    patient,  # noqa: F811
+):
     monkeypatch.setenv("TFOS_SERVER_HOST", "127.0.0.1")
     server = reservation.Server(1)
     address = server.start()
@@ -40,7 +50,7 @@ def test_many_connections_do_not_block_a_client_of_the_reservation_server(monkey
         began = time.monotonic()
         client = reservation.Client(address)
         assert client.register({"node": 1}) == "OK"
-        assert time.monotonic() - began < 4.5  # as above
+        assert time.monotonic() - began < PATIENCE_S / 2
         client.close()
     finally:
         for sock in connections:
@@ -83,12 +93,12 @@ def test_a_listener_without_descriptors_opens_again(remote):
         for _ in range(3):
             client = knock(Host, remote=remote)
             client.send({"op": "feed", "feed": "f"})
-            assert client.receive(5)[0] == {"op": "welcome"}
+            assert client.receive(60)[0] == {"op": "welcome"}
             client.close()
         for sock in connections:
             sock.close()
     finally:
-        host.communicate("\n", timeout=10)
+        host.communicate("\n", timeout=60)
 
 
 def test_a_process_of_another_user_is_refused_before_it_sends(listener, capfd):  # noqa: F811
@@ -99,7 +109,7 @@ def test_a_process_of_another_user_is_refused_before_it_sends(listener, capfd): 
     os.setuid(65534)
     sock = socket.socket(socket.AF_UNIX)
     sock.connect("\\0{listener.name}")
-    sock.settimeout(3)
+    sock.settimeout(60)
     try:
         print("got", sock.recv(100))
     except ConnectionError:

@@ -34,6 +34,15 @@ def listener():
     listener.close()
 
 
+PATIENCE_S = 60.0
+
+
+@pytest.fixture
+def patient(monkeypatch):
+    """A handshake may take longer than a client waits on a busy machine."""
+    monkeypatch.setattr(Channel.accept_handshake, "__defaults__", (PATIENCE_S,))
+
+
 def test_a_client_that_sends_byte_by_byte_gets_no_more_time():
     ours, sender = socket.socketpair()
     listener = Channel(ours)
@@ -111,30 +120,30 @@ def test_the_feed_listener_drops_random_frames(listener, remote):
         listener.node.receive(0)
     client = knock(listener, remote=remote)
     client.send({"op": "feed", "feed": "f"})
-    assert client.receive(5)[0] == {"op": "welcome"}
-    message, fds = listener.node.receive(5, descriptors=1)
+    assert client.receive(60)[0] == {"op": "welcome"}
+    message, fds = listener.node.receive(60, descriptors=1)
     assert message == {"op": "feed", "from_remote": remote}
     node = Channel(socket.socket(fileno=fds[0]))
     wait_for_handshakes()  # the handshake thread releases its connection
     client.send({"op": "rings"})
-    assert node.receive(5)[0] == {"op": "rings"}
+    assert node.receive(60)[0] == {"op": "rings"}
     node.close()
 
 
-def test_slow_remote_connections_do_not_delay_local_ones(listener, capfd):
+def test_slow_remote_connections_do_not_delay_local_ones(listener, patient, capfd):
     slow = [connect(listener, remote=True) for _ in range(100)]
     began = time.monotonic()
     client = knock(listener)
     client.send({"op": "why"})
     listener.set_failure("over")
-    assert client.receive(5)[0] == {"error": "over"}
-    assert time.monotonic() - began < 4.5  # each of the slow ones may take 5 s
+    assert client.receive(60)[0] == {"error": "over"}
+    assert time.monotonic() - began < PATIENCE_S / 2
     for sender in slow:
         sender.close()
-    for _ in range(100):
-        if listener.refused == 100:
-            break
+    until = time.monotonic() + 60
+    while listener.refused < 100 and time.monotonic() < until:
         time.sleep(0.1)
+    wait_for_handshakes()  # each logs its refusal after it is counted
     assert listener.refused == 100
     errors = capfd.readouterr().err.splitlines()
     assert len(errors) == 10
@@ -186,7 +195,7 @@ def test_an_impostor_at_a_listeners_address_receives_no_rows():
     thread.start()
     with pytest.raises(PermissionError):
         Channel(ours).offer_handshake(feed_terms(KEY, NODE))
-    thread.join(10)
+    thread.join(60)
 
 
 def test_a_failed_node_reports_its_error_to_authenticated_clients(listener):
@@ -195,7 +204,7 @@ def test_a_failed_node_reports_its_error_to_authenticated_clients(listener):
     for greeting in ({"op": "feed", "feed": "f"}, {"op": "why"}):
         client = knock(listener)
         client.send(greeting)
-        assert client.receive(5)[0] == {"error": "worker:0 failed: no memory"}
+        assert client.receive(60)[0] == {"error": "worker:0 failed: no memory"}
     text = "worker:0 failed: no memory"
     assert listener.errors == [{"event": "feed_error", "feed": "f", "text": text, "timeout": False}]
 
@@ -244,7 +253,7 @@ def test_random_frames_are_harmless():
             theirs.sendall(noise.randbytes(noise.randrange(0, 64)))
         channel = Channel(ours)
         with pytest.raises((EOFError, ValueError, OSError)):
-            channel.receive(5)
+            channel.receive(60)
         channel.close()
 
 
@@ -252,7 +261,7 @@ def test_a_frame_over_the_limit_allocates_no_memory():
     ours, theirs = socket.socketpair()
     theirs.sendall(struct.pack(">I", MAX_FRAME_BYTES + 1))
     with pytest.raises(ValueError, match="over the limit"):
-        Channel(ours).receive(5)
+        Channel(ours).receive(60)
 
 
 def test_a_reservation_server_drops_random_frames(monkeypatch):

@@ -94,6 +94,7 @@ def ends_early(how, ctx):
     import torch
     import torch.distributed as dist
 
+    process_group.CAUSE_WAIT_S = 200.0  # more than a busy machine takes
     dist.init_process_group("gloo" if how == "gloo" else "hearth")
     if how == "checkpoint":
         if ctx.rank == 0:
@@ -109,7 +110,7 @@ def test_a_rank_that_ends_before_a_collective_call_is_named_at_once(spark, tmp_p
     started_s = time.monotonic()
     with pytest.raises(NodeError, match=r"^worker:0 .*\(worker:1 had ended: all ranks must make"):
         cluster.shutdown()
-    assert time.monotonic() - started_s < process_group.CAUSE_WAIT_S
+    assert time.monotonic() - started_s < 100
 
 
 def test_a_failed_upload_is_not_taken_for_a_collective_call(spark):

@@ -51,12 +51,13 @@ def settings(spark, **conf):
             spark.conf.set(name, value)
 
 
-def slowly(frame):
-    """The same rows; each partition takes a while."""
+def held_until(file, frame):
+    """The same rows; each partition waits for the file."""
 
     def wait(batches):
         for batch in batches:
-            time.sleep(0.2)
+            while not os.path.exists(file):
+                time.sleep(0.05)
             yield batch
 
     return frame.mapInArrow(wait, frame.schema)
@@ -130,8 +131,10 @@ def test_a_run_after_one_that_was_interrupted_gets_its_rows(spark, notes, tmp_pa
     thread = threading.Thread(target=interrupt)
     if when == "run":
         thread.start()
+    held = held_until(str(tmp_path / "interrupted"), spark.range(0, 900, 1, 3))
     with pytest.raises((KeyboardInterrupt, Py4JError)):  # py4j's own where it is just sending
-        run(slowly(spark.range(0, 900, 1, 3)), first, thread.start if when != "run" else print)
+        run(held, first, thread.start if when != "run" else print)
+    (tmp_path / "interrupted").touch()
     thread.join()
     run(spark.range(0, 300, 1, 3), notes)
     assert first.read() == {}
