@@ -38,6 +38,7 @@ TEST(BoundedYields, FewWaitsSleepAfterALongYieldThatIsRare) {
   for (int i = 0; i < BoundedYields::kShortYields; ++i) ASSERT_TRUE(yields.Yield());
   yields.set_long_yield(kEveryYieldIsLong);
   ExpectWaitsWithout(yields, BoundedYields::kWaitsWithout);
+  EXPECT_TRUE(yields.Yield());
 }
 
 TEST(BoundedYields, ShortYieldsGoOn) {
