@@ -186,10 +186,13 @@ std::unique_ptr<MessageBackend> Connector::MakeMessages(int self, const std::vec
   if (inter_host_.rdma) {
     return std::make_unique<MessageBackend>(
         std::make_unique<UcxTransport>(std::move(connections), peers, mesh.self, pending.abort,
-                                       UcxTransports(setup_.identity.options), setup_.deadline));
+                                       UcxTransports(setup_.identity.options), setup_.deadline),
+        /*one_host=*/false);
   }
-  return std::make_unique<MessageBackend>(std::make_unique<TcpTransport>(
-      MakeStreams(std::move(connections), peers, mesh), peers, mesh.self, pending.abort));
+  return std::make_unique<MessageBackend>(
+      std::make_unique<TcpTransport>(MakeStreams(std::move(connections), peers, mesh), peers,
+                                     mesh.self, pending.abort),
+      mesh.one_host());
 }
 
 // All ranks process their peers in this order, so that handshakes cannot wait in a cycle.

@@ -21,6 +21,10 @@ struct Exchange {
 // Every rank sends its buffer to every other rank: one step, world - 1 times the bytes.
 void DirectAllReduce(const Exchange& exchange, Buffer data, Op op, Deadline deadline);
 
+// Ranks exchange their sums with one peer after another: log2(world) steps, log2(world) times the
+// bytes. The world is a power of two.
+void RecursiveDoublingAllReduce(const Exchange& exchange, Buffer data, Op op, Deadline deadline);
+
 // Reduce-scatter by halving, all-gather by doubling: 2 log2(world) steps. Ranks beyond a power of
 // two first send their data to another rank, and receive the result from it at the end.
 void HalvingDoublingAllReduce(const Exchange& exchange, Buffer data, Op op, Deadline deadline);

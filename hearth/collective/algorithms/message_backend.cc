@@ -1,6 +1,7 @@
 #include "hearth/collective/algorithms/message_backend.h"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 namespace hearth::collective {
@@ -10,6 +11,9 @@ namespace {
 // or messages cost more than the steps that they save.
 constexpr size_t kDirectBytes = 32 << 10;
 constexpr size_t kDirectRanks = 8;
+// Limit of recursive doubling. Within a host the processor time of the messages counts, not the
+// network's latency: it sends the fewest (decision 065).
+constexpr size_t kDoublingBytes = 64 << 10;
 // Above kHalvingBytes the ring is faster: its chunks keep the network busy while they are summed.
 // It has 2 (world - 1) steps, which are worth it only for parts above kHalvingPart bytes.
 constexpr size_t kHalvingBytes = 1 << 20;
@@ -17,13 +21,18 @@ constexpr size_t kHalvingPart = 32 << 10;
 
 }  // namespace
 
-MessageBackend::MessageBackend(std::unique_ptr<Transport> transport)
-    : transport_(std::move(transport)), exchange_{*transport_, plan_, scratch_} {}
+MessageBackend::MessageBackend(std::unique_ptr<Transport> transport, bool one_host)
+    : transport_(std::move(transport)),
+      one_host_(one_host),
+      exchange_{*transport_, plan_, scratch_} {}
 
 void MessageBackend::AllReduce(Buffer data, Reduction how, Deadline deadline) {
   transport_->Begin(call_);
   if (how.wire != Wire::kFloat32) return NarrowAllReduce(exchange_, data, how.wire, deadline);
   const auto world = static_cast<size_t>(transport_->size());
+  if (one_host_ && world > 2 && std::has_single_bit(world) && data.bytes() <= kDoublingBytes) {
+    return RecursiveDoublingAllReduce(exchange_, data, how.op, deadline);
+  }
   if (world <= kDirectRanks && data.bytes() * (world - 1) <= kDirectBytes) {
     return DirectAllReduce(exchange_, data, how.op, deadline);
   }

@@ -13,7 +13,9 @@ namespace hearth::collective {
 // bytes for large ones.
 class MessageBackend : public Backend {
  public:
-  explicit MessageBackend(std::unique_ptr<Transport> transport);
+  // `one_host`: all ranks are on one host and exchange messages through its kernel. The same value
+  // on all ranks.
+  MessageBackend(std::unique_ptr<Transport> transport, bool one_host);
 
   void Begin(const Call& call) override { call_ = call; }
   void AllReduce(Buffer data, Reduction how, Deadline deadline) override;
@@ -29,6 +31,7 @@ class MessageBackend : public Backend {
 
  private:
   std::unique_ptr<Transport> transport_;
+  const bool one_host_;
   Call call_;
   Plan plan_;
   std::vector<std::byte> scratch_;

@@ -24,14 +24,27 @@ TEST(MessageBackendTest, ReducesFewerElementsThanRanksRepeatedly) {
 }
 
 // Three algorithms are used, by size: each of these sums takes another one than the sum before.
-TEST(MessageBackendTest, ChangesTheAlgorithmBetweenSums) {
-  RunGroups(Wiring::kTcp, 3, [](Group& group) {
+class MessageBackendSizes : public ::testing::TestWithParam<int> {};
+
+TEST_P(MessageBackendSizes, ChangesTheAlgorithmBetweenSums) {
+  RunGroups(Wiring::kTcp, GetParam(), [](Group& group) {
+    const auto largest = static_cast<float>(group.world() - 1);
     for (const size_t count :
          {size_t{1}, size_t{100'000}, size_t{1}, size_t{2'000'000}, size_t{100'000}}) {
       std::vector<float> data(count, static_cast<float>(group.rank()));
       group.AllReduce(data.data(), count, DataType::kFloat32, Op::kMax, Soon());
-      EXPECT_EQ(std::count(data.begin(), data.end(), 2.0F), static_cast<ptrdiff_t>(count));
+      EXPECT_EQ(std::count(data.begin(), data.end(), largest), static_cast<ptrdiff_t>(count));
     }
+  });
+}
+INSTANTIATE_TEST_SUITE_P(Worlds, MessageBackendSizes, ::testing::Values(3, 4));
+
+// Direct exchange would return 1: it adds 1 last. Recursive doubling adds it to -1e8.
+TEST(MessageBackendTest, FourRanksOfOneHostSumByRecursiveDoubling) {
+  RunGroups(Wiring::kTcp, 4, [](Group& group) {
+    float value = std::vector<float>{1, 1e8, -1e8, 1}[static_cast<size_t>(group.rank())];
+    group.AllReduce(&value, 1, DataType::kFloat32, Op::kSum, Soon());
+    EXPECT_EQ(value, 0);
   });
 }
 

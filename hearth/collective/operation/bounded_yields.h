@@ -3,6 +3,7 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 
@@ -10,19 +11,30 @@ namespace hearth::collective {
 
 // On Linux 6.6 and later a thread that yields runs again after the other threads of its core:
 // within microseconds if those are ranks that wait too, after milliseconds if one computes
-// (decision 050). A long yield is therefore followed by kWaitsWithout waits that sleep at once.
+// (decision 050). A long yield is therefore followed by waits that sleep at once: by few if long
+// yields are rare, as where a peer takes a moment before it joins, by up to kMostWaitsWithout if
+// they recur.
 //
 // Belongs to one rank; one thread uses it.
 class BoundedYields {
  public:
   using Clock = std::chrono::steady_clock;
 
-  static constexpr int kWaitsWithout = 10000;
+  // Waits that sleep after a long yield; four times as many after each further one, until
+  // kShortYields in a row were short.
+  static constexpr int kWaitsWithout = 16;
+  static constexpr int kMostWaitsWithout = 16384;
+  static constexpr int kShortYields = 200;
+  // Yields of one wait before it sleeps; 10 to 30 us while no other thread is ready.
+  static constexpr int kPerWait = 50;
 
   // `ranks`: number of ranks on this host.
   explicit BoundedYields(int ranks, Clock::duration long_yield = std::chrono::microseconds(100))
       : shares_core_(static_cast<unsigned>(ranks) > std::thread::hardware_concurrency()),
         long_yield_(long_yield) {}
+
+  // Yields that last longer are long.
+  void set_long_yield(Clock::duration long_yield) { long_yield_ = long_yield; }
 
   // Returns true if ranks share cores: a spin would take the core from the awaited rank.
   bool shares_core() const { return shares_core_; }
@@ -35,14 +47,23 @@ class BoundedYields {
     }
     const auto begin = Clock::now();
     ::sched_yield();
-    if (Clock::now() - begin > long_yield_) waits_without_ = kWaitsWithout;
+    if (Clock::now() - begin > long_yield_) {
+      waits_without_ = next_waits_without_;
+      next_waits_without_ = std::min(4 * next_waits_without_, kMostWaitsWithout);
+      short_yields_ = 0;
+    } else if (++short_yields_ == kShortYields) {
+      next_waits_without_ = kWaitsWithout;
+      short_yields_ = 0;
+    }
     return true;
   }
 
  private:
   const bool shares_core_;
-  const Clock::duration long_yield_;
+  Clock::duration long_yield_;
   int waits_without_ = 0;
+  int next_waits_without_ = kWaitsWithout;
+  int short_yields_ = 0;  // in a row
 };
 
 }  // namespace hearth::collective

@@ -13,10 +13,31 @@ TEST(BoundedYields, RanksShareCoresWhereTheyAreMore) {
   EXPECT_TRUE(BoundedYields(cores + 1).shares_core());
 }
 
-TEST(BoundedYields, ManyWaitsSleepAfterALongYield) {
-  BoundedYields yields(1, BoundedYields::Clock::duration(-1));  // every yield is long
-  EXPECT_TRUE(yields.Yield());
-  for (int i = 0; i < BoundedYields::kWaitsWithout; ++i) ASSERT_FALSE(yields.Yield());
+constexpr BoundedYields::Clock::duration kEveryYieldIsLong(-1);
+
+// A long yield, after which so many waits sleep.
+void ExpectWaitsWithout(BoundedYields& yields, int waits) {
+  ASSERT_TRUE(yields.Yield());
+  for (int i = 0; i < waits; ++i) ASSERT_FALSE(yields.Yield()) << i;
+}
+
+TEST(BoundedYields, ManyWaitsSleepAfterLongYields) {
+  BoundedYields yields(1, kEveryYieldIsLong);
+  for (int waits = BoundedYields::kWaitsWithout; waits < BoundedYields::kMostWaitsWithout;
+       waits *= 4) {
+    ExpectWaitsWithout(yields, waits);
+  }
+  for (int i = 0; i < 2; ++i) ExpectWaitsWithout(yields, BoundedYields::kMostWaitsWithout);
+}
+
+TEST(BoundedYields, FewWaitsSleepAfterALongYieldThatIsRare) {
+  BoundedYields yields(1, kEveryYieldIsLong);
+  ExpectWaitsWithout(yields, BoundedYields::kWaitsWithout);
+  ExpectWaitsWithout(yields, 4 * BoundedYields::kWaitsWithout);
+  yields.set_long_yield(std::chrono::hours(1));
+  for (int i = 0; i < BoundedYields::kShortYields; ++i) ASSERT_TRUE(yields.Yield());
+  yields.set_long_yield(kEveryYieldIsLong);
+  ExpectWaitsWithout(yields, BoundedYields::kWaitsWithout);
   EXPECT_TRUE(yields.Yield());
 }
 

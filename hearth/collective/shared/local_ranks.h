@@ -72,8 +72,6 @@ class LocalRanks {
   // 20 to 60 us: longer than a peer on another core needs to respond, short enough not to keep the
   // core from a peer that shares it.
   static constexpr int kSpins = 1000;
-  // Where ranks share cores, instead of spins; 10 to 30 us while no other thread is ready.
-  static constexpr int kYields = 50;
 
   void Arrive();
   template <typename Condition>
@@ -96,7 +94,7 @@ class LocalRanks {
 
 template <typename Condition>
 void LocalRanks::Await(int index, Deadline deadline, const Condition& reached) {
-  const int tries = yields_.shares_core() ? kYields : kSpins;
+  const int tries = yields_.shares_core() ? BoundedYields::kPerWait : kSpins;
   for (int i = 0; i < tries; ++i) {
     if (reached()) return;
     if (!yields_.shares_core()) {

@@ -170,6 +170,11 @@ class Mesh {
 
 }  // namespace
 
+bool MeshSetup::one_host() const {
+  return std::all_of(ranks.begin(), ranks.end(),
+                     [&](const MeshRank& rank) { return rank.address == ranks.front().address; });
+}
+
 std::vector<std::optional<Connection>> ConnectMesh(const MeshSetup& setup, TcpListener& listener,
                                                    const AbortSignal& abort, Deadline deadline) {
   return Mesh(setup, abort, deadline).Build(listener);

@@ -27,6 +27,9 @@ struct MeshSetup {
   std::string token = {};
   std::string session;  // unique per mesh, the same on all ranks: invalidates recorded proofs
   int generation = 0;
+
+  // True if all ranks listen at one address. The same on all ranks.
+  bool one_host() const;
 };
 
 // Returns one connection per index, none for this rank. Connects to lower ranks and accepts higher

@@ -92,6 +92,13 @@ class TcpMesh : public ::testing::Test {
   AbortSignal abort_;
 };
 
+TEST_F(TcpMesh, IsOnOneHostIfAllRanksListenAtOneAddress) {
+  MeshSetup setup = Setup(0);
+  EXPECT_TRUE(setup.one_host());
+  setup.ranks[1].address = "127.0.0.2";
+  EXPECT_FALSE(setup.one_host());
+}
+
 TEST_F(TcpMesh, ConnectsBothRanksToEachOther) {
   std::vector<std::optional<Connection>> first;
   Thread other("rank 1", [&] {

@@ -36,18 +36,27 @@ constexpr int kSendBytesWithinHost = 128 << 10;
 // Decides whether a rank whose plan does not move tries again or sleeps.
 class Spins {
  public:
+  explicit Spins(BoundedYields& yields)
+      : yields_(yields), limit_(yields.shares_core() ? BoundedYields::kPerWait : kSpins) {}
+
   void Moved() {
-    if (tries_ > 0 && tries_ <= kSpins) failed_ = 0;
+    if (tries_ > 0 && tries_ <= limit_) failed_ = 0;
     tries_ = 0;
   }
-  // True: try again at once. False: sleep.
+  // True: try again. False: sleep.
   bool Next() {
     if (failed_ == kMaxFailedSpins) return false;
-    if (++tries_ == kSpins + 1) ++failed_;
-    return tries_ <= kSpins;
+    if (++tries_ == limit_ + 1) ++failed_;
+    if (tries_ > limit_) return false;
+    // A yield can cost milliseconds on a busy core (decision 050).
+    if (yields_.shares_core()) return yields_.Yield();
+    Pause();
+    return true;
   }
 
  private:
+  BoundedYields& yields_;
+  const int limit_;
   int tries_ = 0;   // in a row that moved nothing
   int failed_ = 0;  // spins in a row that ended in a sleep
 };
@@ -68,6 +77,13 @@ bool IsWithinHost(int fd) {
   return own.sin6_family == AF_INET && v4(own) == v4(other);
 }
 
+// With this one.
+int RanksOfHost(const std::vector<std::unique_ptr<PeerStream>>& streams) {
+  return 1 + static_cast<int>(std::count_if(streams.begin(), streams.end(), [](const auto& stream) {
+           return stream != nullptr && IsWithinHost(stream->fd());
+         }));
+}
+
 }  // namespace
 
 TcpTransport::TcpTransport(std::vector<std::unique_ptr<PeerStream>> streams,
@@ -76,7 +92,8 @@ TcpTransport::TcpTransport(std::vector<std::unique_ptr<PeerStream>> streams,
     : size_(static_cast<int>(peers.size())),
       self_(self),
       abort_(std::move(abort)),
-      headers_(self, size_) {
+      headers_(self, size_),
+      yields_(RanksOfHost(streams)) {
   for (size_t i = 0; i < streams.size(); ++i) {
     if (streams[i] == nullptr) continue;
     states_.emplace_back(std::move(streams[i]), static_cast<int>(i), peers[i]);
@@ -119,16 +136,14 @@ bool TcpTransport::Receiving(const PeerState& state) const {
 void TcpTransport::Run(const Plan& plan, Deadline deadline) {
   abort_->ThrowIfRaised();
   Start(plan);
-  Spins spins;
+  Spins spins(yields_);
   for (unsigned turn = 1; !AllDone(); ++turn) {
     bool moved = false;
     for (PeerState* state : active_) moved |= Advance(*state);
     if (turn % kTurnsPerClockRead == 0 && deadline.expired()) ThrowLate();
     if (moved) {
       spins.Moved();
-    } else if (spins.Next()) {
-      Pause();  // no yield: it can cost milliseconds on a busy core (decision 050)
-    } else {
+    } else if (!spins.Next()) {
       Wait(deadline);
     }
   }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "hearth/collective/operation/abort_signal.h"
+#include "hearth/collective/operation/bounded_yields.h"
 #include "hearth/collective/operation/peer.h"
 #include "hearth/collective/transport/call_headers.h"
 #include "hearth/collective/transport/peer_stream.h"
@@ -76,6 +77,7 @@ class TcpTransport : public Transport {
   const std::shared_ptr<AbortSignal> abort_;
   CallHeaders headers_;
   std::vector<PeerState> states_;
+  BoundedYields yields_;
 
   // State of the running plan, valid within Run.
   const Plan* plan_ = nullptr;
