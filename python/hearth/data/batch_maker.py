@@ -35,15 +35,8 @@ class BatchTypes:
 
 @dataclass(frozen=True)
 class PreparedBatch:
-    """A batch for the program, and what its delivery counts.
-
-    Attributes:
-        batch: in the framework's types.
-        end: the position after its rows.
-        rows: the number of its rows.
-        repeated: how many of them are repeated.
-        invalid: how many replaced rows that a transform could not decode.
-    """
+    """A batch for the program, the position after it, and the numbers of its rows: all, repeated
+    ones, and those that replace undecodable rows."""
 
     batch: Any
     end: int

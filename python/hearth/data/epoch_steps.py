@@ -21,14 +21,8 @@ _SPARE_ROWS, _SPARE_AT_ONCE = 1024, 16
 
 @dataclass(frozen=True)
 class Step:
-    """The rows that one rank reads in one step.
-
-    Attributes:
-        epoch: the number of the epoch.
-        rows: the core's rows.
-        unrepeated: how many of them, from the first on, are not repeated.
-        end: the position after them.
-    """
+    """The rows that one rank reads in one step of an epoch. `unrepeated`: how many of them, from
+    the first on, are not repeated. `end`: the position after them."""
 
     epoch: int
     rows: Any
@@ -38,12 +32,8 @@ class Step:
 
 @dataclass(frozen=True)
 class _PassRows:
-    """The rows that the ranks read in the last pass of an epoch.
-
-    Attributes:
-        reader: reads this rank's rows, by their position.
-        count: returns the number of rows of each rank; may wait until all are counted.
-    """
+    """The rows of an epoch's last pass: a reader of this rank's rows by position, and a function
+    that counts the rows of each rank, which may wait until all are known."""
 
     reader: Any
     count: Callable[[], Sequence[int]]
