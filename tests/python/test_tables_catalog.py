@@ -144,7 +144,7 @@ def test_a_file_without_a_column_that_has_a_default_is_refused(tmp_path):
     schema = spark.table("t").schema
     schema["more"].metadata = {"EXISTS_DEFAULT": "5.0"}
     spark.table = lambda name: SimpleNamespace(schema=schema)
-    with pytest.raises(ValueError, match=r"t/0 .*lacks the column 'more', .* a default value"):
+    with pytest.raises(ValueError, match=r"t/0 .*lacks column 'more', .* a default value"):
         read(data.table("t").pin(spark))
     assert ids(data.table("t", ["id"]).pin(spark)) == list(range(5))
 

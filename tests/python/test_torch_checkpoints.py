@@ -185,7 +185,7 @@ def test_a_sealed_file_with_code_in_it_is_not_run(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"step": -1, "model": {}}, "the step -1"),
+        ({"step": -1, "model": {}}, "the step is -1"),
         ({"step": 10**18, "model": {}}, "the step is 1000000000000000000"),
         ({"step": 1.5, "model": {}}, "the step is 1.5"),
         ({"step": 1}, "nothing to save or restore"),

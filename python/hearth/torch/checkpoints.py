@@ -179,7 +179,7 @@ class Checkpoints:
     def _own(self, step: int, parts: Mapping[str, Any], keep: int) -> Own:
         """Raises TypeError or ValueError for a state that cannot be saved."""
         if type(step) is not int or not 0 <= step < MOST_STEPS:
-            raise invalid(f"checkpoint() got the step {step!r}: pass an integer of at least 0")
+            raise invalid(f"the step is {step!r}: pass an integer from 0 to {MOST_STEPS - 1}")
         if type(keep) is not int or keep < 1:
             raise invalid(f"keep={keep!r} would keep no checkpoint")
         named = _given(parts)
