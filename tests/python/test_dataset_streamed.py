@@ -113,7 +113,7 @@ def test_files_that_changed_are_an_error():
 
 def test_a_state_of_other_files_with_as_many_rows_is_an_error():
     state = loader(Source(30, 25), (0, 0), identity="before").state_dict()
-    changed = r"dataset 'train' has changed since its state .* \(it was before, now now\)"
+    changed = r"dataset 'train' has changed since its state .* \(saved with before, now now\)"
     with pytest.raises(ValueError, match=changed):
         loader(Source(30, 25), (0, 0), identity="now").load_state_dict(state)
 

@@ -283,7 +283,7 @@ def test_compaction_between_epochs_and_before_a_restart_changes_no_batch(tmp_pat
     second.load_state_dict(state)
     assert some + numbers(second) == expected[1]
     newest = loader(data.delta(table, version=5).pin())
-    both = r"has changed .* \(it was Delta version 3, 200 rows, \w+, now Delta version 5, 200 rows"
+    both = r"has changed .* \(saved with Delta version 3, 200 rows, \w+, now Delta version 5, 200 "
     with pytest.raises(ValueError, match=both):
         newest.load_state_dict(state)
 

@@ -53,7 +53,7 @@ def loader(rows=40, rank=0, world=1, **options):
         "y": lambda i: [i / 10.0 + 1],
         "w": lambda i: float(i % 3),
     }
-    made = LoaderOptions(8, **{"uneven": "weight", "seed": 3, **options})
+    made = LoaderOptions(**{"batch_size": 8, "uneven": "weight", "seed": 3, **options})
     parts = partitions_of(*([rows] if isinstance(rows, int) else rows), **columns)
     return TensorLoader(rank_dataset(parts, rank, world), made)
 
@@ -96,11 +96,8 @@ def test_accumulated_minibatches_are_one_of_all_their_rows():
     """Five minibatches of 8, two or one in a step; compared with those of 16 rows at once."""
     small = trainer(accumulation=2, shuffle=False)
     small.fit(loader(40, shuffle=False))
-    from hearth.data.options import LoaderOptions
-
-    large, rows = trainer(batch_size=16), loader(40, shuffle=False)
-    rows._options = LoaderOptions(16, uneven="weight", seed=3, shuffle=False)
-    large.fit(rows)
+    large = trainer(batch_size=16)
+    large.fit(loader(40, shuffle=False, batch_size=16))
     assert small.run["step"] == large.run["step"] == 9
     for own, other in zip(weights(small), weights(large), strict=True):
         torch.testing.assert_close(own, other)

@@ -97,7 +97,7 @@ def next_seed() -> int:
 def set_solver_count(solvers: int) -> None:
     """Stores the number of solvers that train together, for solver_count()."""
     if solvers < 1:
-        raise invalid(f"there cannot be {solvers} solvers")
+        raise invalid(f"set_solver_count({solvers}): the number of solvers must be at least 1")
     _ranks["count"] = solvers
 
 

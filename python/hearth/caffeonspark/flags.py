@@ -157,7 +157,7 @@ def parse_flags(
         if (name, value) != ("cluster_size", ALL):
             check_value(name, value)
     if flags.snapshot_state_file and not flags.snapshot_model_file:
-        raise FlagError("-snapshot needs -weights too: the .caffemodel of that state")
+        raise FlagError("-snapshot also needs -weights, the .caffemodel of that state")
     return flags
 
 

@@ -64,7 +64,7 @@ class Acceptor:
             try:
                 self._accept()
             except Exception as error:  # out of descriptors, threads or memory, or the client left
-                logger.debug("a connection was not accepted: %s", error)
+                logger.debug("%s did not accept a connection: %s", self._name, error)
                 with self._lock:
                     self._end_oldest()
                 self._closed.wait(_PAUSE_S)
@@ -112,8 +112,8 @@ class Acceptor:
                     self._unauthenticated.pop(peer, None)
             try:
                 self._admit(peer)
-            except (OSError, EOFError):
-                pass  # it has disconnected
+            except (OSError, EOFError) as error:
+                logger.debug("%s disconnected from %s: %s", who, self._name, error)
             except Exception as error:  # the client sees its connection end
                 text = f"{type(error).__name__}: {error}"
                 self._log(f"{who} could not be served at {self._name}: {text}")

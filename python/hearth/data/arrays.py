@@ -43,19 +43,19 @@ def batch_arrays(
         ValueError: a column is missing or does not fit an array, or neither the batch nor the spare
             rows have a decodable row.
     """
-    made, invalid = _transformed(rows, names, ragged, transforms)
+    arrays, invalid = _transformed(rows, names, ragged, transforms)
     if not invalid.any():
-        return made
-    made.invalid_index = np.flatnonzero(invalid)
+        return arrays
+    arrays.invalid_index = np.flatnonzero(invalid)
     if not invalid.all():
-        _replace(made, np.flatnonzero(~invalid))
-        return made
+        _replace(arrays, np.flatnonzero(~invalid))
+        return arrays
     for others in spare:
         taken, failed = _transformed(others, names, ragged, transforms)
         if not failed.all():
             valid = np.resize(np.flatnonzero(~failed), rows.count)
-            made.values = {name: _picked(values, valid) for name, values in taken.values.items()}
-            return made
+            arrays.values = {name: _picked(values, valid) for name, values in taken.values.items()}
+            return arrays
     raise InvalidArgumentError(
         f"none of the {rows.count} rows of a batch, nor of those that follow, can be decoded by "
         f"the transforms of {', '.join(transforms)}: check the columns' values"
@@ -66,16 +66,16 @@ def _transformed(
     rows: Any, names: Sequence[str], ragged: Sequence[str], transforms: Mapping[str, Any]
 ) -> tuple[Arrays, np.ndarray]:
     """The columns, and a mask of the rows that a transform could not decode."""
-    made = Arrays({})
+    arrays = Arrays({})
     invalid = np.zeros(rows.count, bool)
     for name in names:
         if name in transforms:
             values, failed = transforms[name].apply(rows.gather(name), rows.ids())
-            made.values[name] = values
+            arrays.values[name] = values
             invalid |= failed
         else:
-            made.values[name] = column_array(rows, name, name in ragged)
-    return made, invalid
+            arrays.values[name] = column_array(rows, name, name in ragged)
+    return arrays, invalid
 
 
 def column_array(rows: Any, name: str, ragged: bool) -> Any:
@@ -90,14 +90,14 @@ def column_array(rows: Any, name: str, ragged: bool) -> Any:
     return values
 
 
-def _replace(made: Arrays, valid: np.ndarray) -> None:
+def _replace(arrays: Arrays, valid: np.ndarray) -> None:
     """Replaces undecodable rows by decodable ones, in turn."""
-    others = np.resize(valid, len(made.invalid_index))
-    for values in made.values.values():
+    others = np.resize(valid, len(arrays.invalid_index))
+    for values in arrays.values.values():
         if isinstance(values, np.ndarray):
-            values[made.invalid_index] = values[others]
+            values[arrays.invalid_index] = values[others]
         else:
-            for index, other in zip(made.invalid_index, others, strict=True):
+            for index, other in zip(arrays.invalid_index, others, strict=True):
                 values[index] = values[other]
 
 

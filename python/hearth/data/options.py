@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
@@ -82,22 +81,3 @@ def _whole(name: str, value: Any) -> int:
     if abs(value) > _MOST:
         raise invalid(f"{name} is {value!r}: it must be an integer of at most 63 bits")
     return operator.index(value)
-
-
-def batch_maker(
-    collate: Callable[[Any], Any] | None, function: Callable[..., Any] | None
-) -> Callable[[Any, Any], Any] | None:
-    """The function that makes a batch of (batch, seeds): `collate`, then function(batch), or
-    function(batch, seeds) if it takes two arguments. None if neither is set."""
-    if collate is None and function is None:
-        return None
-    takes_seeds = function is not None and len(inspect.signature(function).parameters) > 1
-
-    def make(batch: Any, seeds: Any) -> Any:
-        if collate is not None:
-            batch = collate(batch)
-        if function is None:
-            return batch
-        return function(batch, seeds) if takes_seeds else function(batch)
-
-    return make

@@ -1,4 +1,4 @@
-"""The position of a loader in its dataset, as a state from which another run can resume."""
+"""The position of a loader in its dataset."""
 
 from __future__ import annotations
 
@@ -8,9 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from hearth.errors import invalid
-
-VERSION = 2  # version 1 had another order in the first epoch
 # Offset between the seeds of the passes of an epoch: odd, so that all differ.
 _PASS = 0x9E3779B97F4A7C15
 
@@ -29,75 +26,43 @@ class Pass:
 
 @dataclass
 class Position:
-    """An epoch, and its passes: the last one is running; earlier ones ended with their ranks."""
+    """An epoch and its passes.
 
-    epoch: int = 0
-    passes: list[Pass] = field(default_factory=list)
+    Attributes:
+        epoch: the number of the epoch, from 0.
+        passes: the last one is running, earlier ones ended with their ranks.
+        started: whether an iteration has started here.
+        replaced: whether the loader has another position now, so that the iteration is over.
+    """
+
+    epoch: int
+    passes: list[Pass]
+    started: bool = field(default=False, compare=False)
+    replaced: bool = field(default=False, compare=False)
+
+    @classmethod
+    def of_state(cls, state: Mapping[str, Any], owners: tuple[int, ...]) -> Position:
+        """The position of state(), for ranks that own the partitions by `owners`."""
+        passes = [Pass(tuple(p["owners"]), p["taken"]) for p in state["passes"]]
+        if passes[-1].owners != owners:
+            if all(done.taken == 0 for done in passes):
+                passes.clear()
+            passes.append(Pass(owners))
+        return cls(state["epoch"], passes)
+
+    @property
+    def taken(self) -> int:
+        """Positions of the last pass that each rank has read."""
+        return self.passes[-1].taken
+
+    def advance(self, taken: int) -> None:
+        """Sets `taken`."""
+        self.passes[-1] = Pass(self.passes[-1].owners, taken)
 
     def state(self) -> dict[str, Any]:
         """A JSON-serializable state."""
         passes = [{"owners": list(p.owners), "taken": p.taken} for p in self.passes]
         return {"epoch": self.epoch, "passes": passes}
-
-    @classmethod
-    def of_state(cls, state: dict[str, Any]) -> Position:
-        """Restores the position from state()."""
-        passes = [Pass(tuple(p["owners"]), p["taken"]) for p in state["passes"]]
-        return cls(state["epoch"], passes)
-
-
-def check_state(name: str, state: Any) -> None:
-    """Raises ValueError if this is not a state of a loader."""
-    if not isinstance(state, Mapping) or state.get("version") != VERSION:
-        found = state.get("version") if isinstance(state, Mapping) else type(state).__name__
-        raise invalid(
-            f"a state of dataset {name!r} has version {found}: pass a value returned by "
-            "Loader.state_dict()"
-        )
-    if (other := state.get("dataset", name)) != name:
-        raise invalid(
-            f"a state of dataset {other!r} was loaded into a loader of dataset {name!r}: load the "
-            "loader's own state (if the dataset was renamed, change the state's 'dataset')"
-        )
-    passes, known = state.get("passes"), state.get("partitions")
-    sound = {
-        "seed, shuffle, identity": all(key in state for key in ("seed", "shuffle", "identity")),
-        "epoch": _is_count(state.get("epoch")),
-        "passes": isinstance(passes, Sequence) and bool(passes) and all(map(_is_pass, passes)),
-        "partitions": known is None
-        or (isinstance(known, Sequence) and all(map(_is_partition, known))),
-    }
-    if damaged := [key for key, is_sound in sound.items() if not is_sound]:
-        raise invalid(
-            f"a state of dataset {name!r} is damaged ({damaged[0]}): pass a value returned by "
-            "Loader.state_dict()"
-        )
-
-
-def check_partitions(name: str, state: Mapping[str, Any], partitions: int) -> None:
-    """Raises ValueError if the state's dataset has another number of partitions."""
-    for had in (len(entry["owners"]) for entry in state["passes"]):
-        if had != partitions:
-            raise invalid(
-                f"dataset {name!r} has changed since its state was saved: it had {had} partitions "
-                f"and has {partitions}; provide the same rows, or start the loader from its "
-                "beginning"
-            )
-
-
-def _is_count(value: Any) -> bool:
-    return type(value) is int and 0 <= value < 1 << 62
-
-
-def _is_pass(value: Any) -> bool:
-    owners = value.get("owners") if isinstance(value, Mapping) else None
-    are_ranks = isinstance(owners, Sequence) and all(map(_is_count, owners))
-    return are_ranks and _is_count(value.get("taken"))
-
-
-def _is_partition(value: Any) -> bool:
-    is_pair = isinstance(value, Sequence) and len(value) == 2
-    return value is None or (is_pair and _is_count(value[0]) and isinstance(value[1], str))
 
 
 def pass_seed(seed: int, number: int) -> int:
@@ -130,27 +95,3 @@ def remaining(
             for partition, part in zip(owned, np.split(mask, ends), strict=True):
                 left[partition] = part
     return left
-
-
-def check_same(
-    name: str, before: Sequence[Sequence[Any] | None], rows: Sequence[int], hashes: Sequence[str]
-) -> None:
-    """Raises ValueError if the partitions (rows, hash) differ from those of the state `before`,
-    some of which may be unknown."""
-    had = [known[0] for known in before if known is not None]
-    if len(before) != len(rows) or (len(had) == len(rows) and sum(had) != sum(rows)):
-        raise invalid(
-            f"dataset {name!r} has changed since its state was saved: it had {sum(had)} rows in "
-            f"{len(before)} partitions and has {sum(rows)} in {len(rows)}; provide the same "
-            "rows, or start the loader from its beginning"
-        )
-    for number, (known, has, now) in enumerate(zip(before, rows, hashes, strict=True)):
-        if known is None:
-            continue
-        count, digest = known
-        if count != has or (digest and now and digest != now):
-            raise invalid(
-                f"dataset {name!r} has changed since its state was saved: partition {number} had "
-                f"{count} rows with hash {digest} and has {has} with {now}; provide the same "
-                "rows, or start the loader from its beginning"
-            )

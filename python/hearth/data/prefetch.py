@@ -7,10 +7,13 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hearth.data.batch_maker import PreparedBatch
 
 # Interval at which a blocked producer checks whether its consumer has left.
-_LOOK_S = 0.2
+_CHECK_S = 0.2
 
 
 class Iteration:
@@ -21,12 +24,11 @@ class Iteration:
     Any thread may fetch the next batch.
     """
 
-    def __init__(self, batches: Iterator[Any], check: Callable[[], None]):
-        """`batches`: a generator of batches, or exceptions in their position. `check`: raises in a
-        process other than the loader's, whose threads make the batches."""
+    def __init__(self, batches: Iterator[Future[PreparedBatch]], check: Callable[[], None]):
+        """`check`: raises in a process other than the loader's, whose threads make the batches."""
         self._batches, self._check = batches, check
         self._lock = threading.Lock()
-        self._over: BaseException | None = None
+        self._failure: BaseException | None = None  # after which there are no more batches
 
     def __iter__(self) -> Iterator[Any]:
         return self
@@ -34,18 +36,16 @@ class Iteration:
     def __next__(self) -> Any:
         self._check()
         with self._lock:
-            if self._over is not None:
-                raise self._over
+            if self._failure is not None:
+                raise self._failure
             try:
-                batch = next(self._batches)
+                future = next(self._batches)
             except StopIteration:
                 raise
             except BaseException as error:  # the program may catch a KeyboardInterrupt, too
-                self._over = error
+                self._failure = error
                 raise
-        if isinstance(batch, BaseException):
-            raise batch
-        return batch
+        return future.result().batch
 
 
 def prefetched(
@@ -64,10 +64,10 @@ def prefetched(
     makers = _Makers(finish, workers)
     _start(_produce, items, makers, ready)
     try:
-        while (made := ready.get()) is not None:
-            if isinstance(made, BaseException):
-                raise made
-            yield made
+        while (result := ready.get()) is not None:
+            if isinstance(result, BaseException):
+                raise result
+            yield result
     finally:
         makers.stop()
 
@@ -110,10 +110,10 @@ class _Makers:
 
 
 def _produce(items: Iterator[Any], makers: _Makers, ready: queue.Queue[Any]) -> None:
-    def put(made: Future[Any] | BaseException | None) -> None:
+    def put(result: Future[Any] | BaseException | None) -> None:
         while not makers.stopped.is_set():
             with suppress(queue.Full):
-                ready.put(made, timeout=_LOOK_S)
+                ready.put(result, timeout=_CHECK_S)
                 return
 
     try:

@@ -200,7 +200,7 @@ class StreamedDataset:
         """
         if mode == "full":
             raise invalid(
-                f"dataset {self.name!r} has spool=False, so rows are shuffled in windows: give "
+                f"dataset {self.name!r} has spool=False, so rows are shuffled in windows: set "
                 "shuffle=True"
             )
         return StreamReader(self._source, self.plan.owned, seed, mode)

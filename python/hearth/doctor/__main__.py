@@ -56,32 +56,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1 if any(finding.level == "problem" for finding in found) else 0
 
 
-def _examine(given: argparse.Namespace) -> list[Finding]:
+def _examine(arguments: argparse.Namespace) -> list[Finding]:
     from hearth import doctor
 
     print("hearth doctor: starting Spark", file=sys.stderr)
-    spark = _session(given)
+    spark = _session(arguments)
     print("hearth doctor: asking the executors", file=sys.stderr)
     try:
-        return doctor.examine(spark, given.tasks)
+        return doctor.examine(spark, arguments.tasks)
     finally:
         spark.stop()
 
 
-def _session(given: argparse.Namespace) -> SparkSession:
+def _session(arguments: argparse.Namespace) -> SparkSession:
     from pyspark.sql import SparkSession
 
     from hearth.spark import session
     from hearth.spark.user_settings import user_settings
 
-    conf = dict(each.split("=", 1) for each in given.conf)
-    if given.remote:
-        _await_server(given.remote)
-        builder = SparkSession.builder.appName("hearth doctor").remote(given.remote)
+    conf = dict(each.split("=", 1) for each in arguments.conf)
+    if arguments.remote:
+        _await_server(arguments.remote)
+        builder = SparkSession.builder.appName("hearth doctor").remote(arguments.remote)
         for key, value in conf.items():
             builder = builder.config(key, value)
         return session.as_session(builder.getOrCreate())
-    master = given.master or (user_settings() | conf).get("spark.master")
+    master = arguments.master or (user_settings() | conf).get("spark.master")
     return session.start("hearth doctor", master=master, conf=conf)
 
 

@@ -26,15 +26,15 @@ def _transform(call: Call) -> DataFrame:
     return _model(call.arguments).transform(call.frames[0])
 
 
-def _model(given: Mapping[str, Any]) -> TFModel:
-    model = TFModel({}).setExportDir(given["model"]).setTagSet(given["tag"])
-    model.setBatchSize(given["batchSize"]).setInputMapping(given["inputMapping"])
-    return model.setOutputMapping(given["outputMapping"])
+def _model(arguments: Mapping[str, Any]) -> TFModel:
+    model = TFModel({}).setExportDir(arguments["model"]).setTagSet(arguments["tag"])
+    model.setBatchSize(arguments["batchSize"]).setInputMapping(arguments["inputMapping"])
+    return model.setOutputMapping(arguments["outputMapping"])
 
 
 def _load(call: Call) -> DataFrame:
-    given = call.arguments
-    return dfutil.loadTFRecords(call.session, given["folder"], given["binary"])
+    arguments = call.arguments
+    return dfutil.loadTFRecords(call.session, arguments["folder"], arguments["binary"])
 
 
 def _save(call: Call) -> None:
@@ -61,8 +61,8 @@ def inference(arguments: Sequence[str]) -> int:
             "inputMapping": json.loads(flags.input_mapping),
             "outputMapping": json.loads(flags.output_mapping),
         }
-        given = {"model": flags.export_dir, "tag": "serve", "batchSize": flags.batch_size}
-        _model(given | mappings).transform(rows).write.json(flags.output)
+        model = {"model": flags.export_dir, "tag": "serve", "batchSize": flags.batch_size}
+        _model(model | mappings).transform(rows).write.json(flags.output)
         failed = False
     finally:
         spark_session.stop(spark, failed)

@@ -39,8 +39,8 @@ class KerasTrainer:
         keras.utils.set_random_seed(spec.seed)
         if spec.precision in _POLICIES:
             keras.mixed_precision.set_dtype_policy(_POLICIES[spec.precision])
-        made = code.model
-        self.model = made if isinstance(made, keras.Model) else made(**spec.model_args)
+        model = code.model
+        self.model = model if isinstance(model, keras.Model) else model(**spec.model_args)
         if not isinstance(self.model, keras.Model):
             raise invalid(
                 f"KerasEstimator's model returns a {type(self.model).__name__}: it must return a "
@@ -79,12 +79,12 @@ class KerasTrainer:
     def _check_compiled(self) -> None:
         """Only the learning rate of a compiled model's optimizer can be set."""
         spec = self.spec
-        given = {
+        options = {
             "optimizerArgs": spec.optimizer_args, "lossWeights": spec.loss_weights,
             "gradientClipNorm": spec.clip_norm, "gradientClipValue": spec.clip_value,
             "accumulationSteps": spec.accumulation > 1,
         }  # fmt: skip
-        if named := [name for name, value in given.items() if value]:
+        if named := [name for name, value in options.items() if value]:
             raise invalid(
                 f"the model is compiled, so {', '.join(named)} cannot be set by Params: pass loss "
                 "and optimizer to KerasEstimator, or compile the model with these values"
@@ -263,16 +263,16 @@ def batch_of(batch: Mapping[str, Any], spec: TrainingSpec, note: Callable[[Any],
 def _unrepeated(loader: Any, make: Callable[[Any], Any], rows: list[int]) -> Iterator[Any]:
     """The batches of a loader with uneven="weight", without repeated rows."""
     for batch in loader:
-        kept = batch[WEIGHT] > 0
-        if count := int(kept.sum()):
+        is_new = batch[WEIGHT] > 0
+        if count := int(is_new.sum()):
             rows[0] += count
-            yield make({name: _selected(values, kept) for name, values in batch.items()})
+            yield make({name: _selected(values, is_new) for name, values in batch.items()})
 
 
-def _selected(values: Any, kept: np.ndarray) -> Any:
+def _selected(values: Any, is_new: np.ndarray) -> Any:
     if isinstance(values, np.ndarray):
-        return values[kept]
-    return [value for value, own in zip(values, kept, strict=True) if own]
+        return values[is_new]
+    return [value for value, own in zip(values, is_new, strict=True) if own]
 
 
 def as_array(batch: Mapping[str, Any], name: str) -> np.ndarray:
@@ -293,15 +293,15 @@ def as_array(batch: Mapping[str, Any], name: str) -> np.ndarray:
         return values
     with np.errstate(over="ignore"):
         found = values.astype(keras.backend.floatx())
-    if (lost := np.isinf(found) & np.isfinite(values)).any():
+    if (too_large := np.isinf(found) & np.isfinite(values)).any():
         raise invalid(
-            f"the column {name!r} has the value {values[lost][0]}, which {found.dtype} cannot "
+            f"the column {name!r} has the value {values[too_large][0]}, which {found.dtype} cannot "
             "hold: scale the column"
         )
     return found
 
 
-def _optimizer(given: Any, spec: TrainingSpec) -> Any:
+def _optimizer(optimizer: Any, spec: TrainingSpec) -> Any:
     """The optimizer with the Params applied."""
     arguments = dict(spec.optimizer_args)
     known = {
@@ -311,13 +311,13 @@ def _optimizer(given: Any, spec: TrainingSpec) -> Any:
         "gradient_accumulation_steps": spec.accumulation if spec.accumulation > 1 else None,
     }
     arguments = {**{name: v for name, v in known.items() if v is not None}, **arguments}
-    if isinstance(given, str):
-        return keras.optimizers.get({"class_name": given, "config": arguments})
-    if isinstance(given, keras.optimizers.Optimizer):
+    if isinstance(optimizer, str):
+        return keras.optimizers.get({"class_name": optimizer, "config": arguments})
+    if isinstance(optimizer, keras.optimizers.Optimizer):
         for name, value in arguments.items():
-            setattr(given, name, value)
-        return given
-    return given(**arguments)
+            setattr(optimizer, name, value)
+        return optimizer
+    return optimizer(**arguments)
 
 
 def _numbered(names: list[str], kind: str) -> list[str]:

@@ -62,12 +62,12 @@ def predict(
         HearthError, ClusterError: the nodes do not start.
     """
     names = [inputs] if isinstance(inputs, str) else list(inputs)
-    made = _checked(names, outputs, batch_size, devices)
+    new_columns = _checked(names, outputs, batch_size, devices)
     if precision not in predictors.PRECISIONS:
         raise invalid(f"predict's precision is {precision!r}: use 'bf16', or none")
     flags = {"compile": compile, "precision": precision}
-    program = predictors.program_of(make_predict, prepare, names, made.names, **flags)
-    return with_outputs(_STAGE, frame, program, made, batch_size, devices)
+    program = predictors.program_of(make_predict, prepare, names, new_columns.names, **flags)
+    return with_outputs(_STAGE, frame, program, new_columns, batch_size, devices)
 
 
 def release_devices() -> None:
@@ -90,21 +90,21 @@ def _checked(names: list[str], outputs: str, batch_size: int, devices: int) -> S
     for name, value, least in (("batch_size", batch_size, 1), ("devices", devices, 0)):
         if not isinstance(value, int) or value < least:
             raise invalid(f"predict's {name} is {value!r}: it must be at least {least}")
-    made = _parse_datatype_string(outputs)
-    if not isinstance(made, StructType):
+    new_columns = _parse_datatype_string(outputs)
+    if not isinstance(new_columns, StructType):
         raise invalid(f'outputs is {outputs!r}: name columns and types ("scores array<float>")')
-    return made
+    return new_columns
 
 
 def with_outputs(
     stage: str,
     frame: Any,
     program: predictors.Program,
-    made: StructType,
+    new_columns: StructType,
     batch_size: int,
     devices: int = 0,
 ) -> DataFrame:
-    """The frame with the columns `made` that a program computes for each row; see predict().
+    """The frame with the columns `new_columns` that a program computes for each row; see predict().
 
     Raises:
         ValueError: a column is missing, or exists already; messages name the caller `stage`.
@@ -112,13 +112,15 @@ def with_outputs(
     from pyspark.sql.types import StructType
 
     table = stage_frame(stage, frame, program.inputs)
-    check_new(stage, frame, made.names)
+    check_new(stage, frame, new_columns.names)
     spec = Prediction(program, table.read, table.kept, batch_size)
-    task: Any = partial(predicted, spec, arrow_schema(made))
+    task: Any = partial(predicted, spec, arrow_schema(new_columns))
     options: dict[str, Any] = {}
     if devices:
         from hearth.ml import serving
 
-        task, options = serving.task_of(frame.sparkSession, spec, devices, arrow_schema(made))
-    schema = StructType([*table.kept_fields(), *made.fields])
-    return table.frame.mapInArrow(task, schema, **options).toDF(*frame.columns, *made.names)
+        task, options = serving.task_of(
+            frame.sparkSession, spec, devices, arrow_schema(new_columns)
+        )
+    schema = StructType([*table.kept_fields(), *new_columns.fields])
+    return table.frame.mapInArrow(task, schema, **options).toDF(*frame.columns, *new_columns.names)

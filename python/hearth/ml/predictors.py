@@ -86,10 +86,10 @@ class Preparer:
             same = len(values) == len(self._names)
             names = self._names if same else [f"{i}" for i in range(len(values))]
             found = dict(zip(names, values, strict=True))
-        made = {name: as_array(value) for name, value in found.items()}
-        for name, array in made.items():
+        arrays_by_name = {name: as_array(value) for name, value in found.items()}
+        for name, array in arrays_by_name.items():
             _check_rows(array, rows, f"prepare returned {name!r}")
-        return made
+        return arrays_by_name
 
 
 class Predictor:
@@ -98,32 +98,32 @@ class Predictor:
     def __init__(self, program: Program):
         """Runs code that the session's driver sent."""
         self._outputs = program.outputs
-        made = pickle.loads(program.model)
-        if not (_is_of(made, "torch.nn") or _is_keras(made)):
-            made = made()
-            if not callable(made):
+        model = pickle.loads(program.model)
+        if not (_is_of(model, "torch.nn") or _is_keras(model)):
+            model = model()
+            if not callable(model):
                 raise invalid(
-                    f"make_predict() returned a {type(made).__name__}: it must return a function "
+                    f"make_predict() returned a {type(model).__name__}: it must return a function "
                     "of arrays, a PyTorch module or a Keras model"
                 )
-        self._function = self._function_of(made, program)
+        self._function = self._function_of(model, program)
         self._by_name: bool | None = None
 
-    def _function_of(self, made: Any, program: Program) -> Callable[..., Any]:
-        if _is_of(made, "torch.nn"):
+    def _function_of(self, model: Any, program: Program) -> Callable[..., Any]:
+        if _is_of(model, "torch.nn"):
             from hearth.ml.torch_predictor import TorchPredictor
 
-            return TorchPredictor(made, program.inputs, program.compile, program.precision)
+            return TorchPredictor(model, program.inputs, program.compile, program.precision)
         if program.compile or program.precision:
             raise invalid(
                 "compile and precision are for PyTorch modules, but make_predict() returned a "
-                f"{type(made).__name__}: return the module, or compile it in make_predict()"
+                f"{type(model).__name__}: return the module, or compile it in make_predict()"
             )
-        if not _is_keras(made):
-            return made
+        if not _is_keras(model):
+            return model
         from hearth.ml.keras_predictor import KerasPredictor
 
-        return KerasPredictor(made, program.inputs)
+        return KerasPredictor(model, program.inputs)
 
     def __call__(self, arrays: Mapping[str, np.ndarray]) -> list[np.ndarray]:
         """The outputs in order; the first dimension is rows.

@@ -36,12 +36,12 @@ class BatchConverter:
     def __call__(self, batch: Mapping[str, Any]) -> Batch:
         """Raises ValueError for columns that do not fit tensors, or the type."""
         counts = batch.get(WEIGHT)
-        kept = None if counts is None or bool((counts > 0).all()) else counts > 0
-        rows = len(next(iter(batch.values()))) if kept is None else int(kept.sum())
-        kept = kept if rows else None
-        inputs = [self._to_device(batch, name, kept) for name in self._inputs]
-        labels = [self._to_device(batch, name, kept) for name in self._labels]
-        weights = self._to_device(batch, self._weight, kept) if self._weight else None
+        valid = None if counts is None or bool((counts > 0).all()) else counts > 0
+        rows = len(next(iter(batch.values()))) if valid is None else int(valid.sum())
+        valid = valid if rows else None
+        inputs = [self._to_device(batch, name, valid) for name in self._inputs]
+        labels = [self._to_device(batch, name, valid) for name in self._labels]
+        weights = self._to_device(batch, self._weight, valid) if self._weight else None
         if weights is not None and bool((weights < 0).any() or not weights.isfinite().all()):
             raise invalid(
                 f"the column {self._weight!r} has the weight {weights.min().item()}: weights of "
@@ -49,14 +49,14 @@ class BatchConverter:
             )
         return Batch(inputs, labels, weights, rows)
 
-    def _to_device(self, batch: Mapping[str, Any], name: str, kept: Any) -> torch.Tensor:
+    def _to_device(self, batch: Mapping[str, Any], name: str, valid: Any) -> torch.Tensor:
         if name not in batch:
             raise invalid(
                 f"a minibatch has no {name!r}, but {', '.join(batch)}: the transformation must "
                 "keep the columns that are read"
             )
         tensor = as_tensor(batch[name], name)
-        tensor = tensor if kept is None else tensor[kept]
+        tensor = tensor if valid is None else tensor[valid]
         return to_device(tensor, self._device, self._kind, name)
 
 
@@ -78,11 +78,11 @@ def to_device(tensor: torch.Tensor, device: Any, kind: Any, name: str) -> torch.
     if not tensor.is_floating_point() or tensor.dtype == kind:
         return tensor.to(device)
     found = tensor.to(device, kind)
-    lost = found.isinf().to(tensor.device) & tensor.isfinite()
-    if lost.any():
+    too_large = found.isinf().to(tensor.device) & tensor.isfinite()
+    if too_large.any():
         raise invalid(
-            f"the column {name!r} has the value {tensor[lost][0].item()}, which the model's "
-            f"{kind} cannot hold ({int(lost.sum())} of {lost.numel()} values of a minibatch): "
+            f"the column {name!r} has the value {tensor[too_large][0].item()}, which the model's "
+            f"{kind} cannot hold ({int(too_large.sum())} of {too_large.numel()} values): "
             "scale the column"
         )
     return found

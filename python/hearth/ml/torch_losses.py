@@ -17,7 +17,7 @@ from hearth.ml.torch_batches import Batch, described
 
 
 @dataclass(frozen=True)
-class Lost:
+class BatchLoss:
     """The loss of a minibatch: a mean, and the sum of weights that it is the mean over.
 
     `parts`: of each output, if there are several, by the label's name.
@@ -31,9 +31,9 @@ class Lost:
 class Losses:
     """One loss, possibly of several outputs and labels, or one for each output."""
 
-    def __init__(self, given: Any, labels: Sequence[str], factors: Sequence[float]):
+    def __init__(self, losses: Any, labels: Sequence[str], factors: Sequence[float]):
         """Raises ValueError if the numbers of losses, labels and weights differ."""
-        losses = list(given) if isinstance(given, list | tuple) else [given]
+        losses = list(losses) if isinstance(losses, list | tuple) else [losses]
         self._losses = [each() if isinstance(each, type) else each for each in losses]
         self._labels = labels
         several = len(losses) > 1
@@ -46,11 +46,11 @@ class Losses:
         if len(self._factors) != len(losses):
             raise invalid(f"lossWeights has {len(factors)} numbers for {len(losses)} losses")
 
-    def __call__(self, outputs: Sequence[torch.Tensor], batch: Batch) -> Lost:
+    def __call__(self, outputs: Sequence[torch.Tensor], batch: Batch) -> BatchLoss:
         """Raises ValueError for unsupported shapes, or a loss that is not a number."""
         if len(self._losses) == 1:
             loss, mass = self._one(0, list(outputs), batch.labels, batch)
-            return Lost(loss * self._factors[0], mass, {})
+            return BatchLoss(loss * self._factors[0], mass, {})
         if len(outputs) != len(self._losses):
             raise invalid(
                 f"the model returned {len(outputs)} outputs for {len(self._losses)} losses: it "
@@ -60,7 +60,7 @@ class Losses:
         for at, name in enumerate(self._labels):
             parts[name], mass = self._one(at, [outputs[at]], [batch.labels[at]], batch)
         total = sum(f * part for f, part in zip(self._factors, parts.values(), strict=True))
-        return Lost(total, mass, parts)  # type: ignore[arg-type]
+        return BatchLoss(total, mass, parts)  # type: ignore[arg-type]
 
     def _one(self, at: int, outputs: Any, labels: Any, batch: Batch) -> tuple[torch.Tensor, float]:
         function = self._losses[at]
@@ -70,8 +70,8 @@ class Losses:
         if rows.dim() == 0 or len(rows) != len(batch.weights):
             raise invalid(
                 f"with weightCol a loss must return a number for each row, but it returned shape "
-                f"{tuple(rows.shape)} for {len(batch.weights)} rows: give it an argument "
-                "reduction='none', like those of torch.nn.functional"
+                f"{tuple(rows.shape)} for {len(batch.weights)} rows: give the loss a "
+                "parameter `reduction`, like those of torch.nn.functional"
             )
         values = rows.reshape(len(rows), -1).mean(1)
         mass = float(batch.weights.sum()) if batch.rows else 0.0
@@ -85,9 +85,9 @@ def _called(function: Callable[..., Any], outputs: Any, labels: Any) -> torch.Te
         try:
             return function(*outputs, *labels)
         except (RuntimeError, IndexError, ValueError, UserWarning) as error:
-            given = described(["output"] * len(outputs), outputs)
+            output_shapes = described(["output"] * len(outputs), outputs)
             raise invalid(
-                f"the loss cannot compare {given} with {described(['label'] * 9, labels)}: "
+                f"the loss cannot compare {output_shapes} with {described(['label'] * 9, labels)}: "
                 f"{_line(error)}"
             ) from error
 
@@ -127,11 +127,11 @@ class Metrics:
         sums: of the functions' values times rows; rows: number of counted rows.
     """
 
-    def __init__(self, given: Any, device: Any):
+    def __init__(self, metrics: Any, device: Any):
         self._objects, self._functions = {}, {}
         self.sums: dict[str, float] = {}
         self.rows = 0
-        for name, metric in named(given).items():
+        for name, metric in named(metrics).items():
             if hasattr(metric, "update") and hasattr(metric, "compute"):
                 metric = copy.deepcopy(metric)
                 metric.reset()
@@ -159,15 +159,15 @@ class Metrics:
         return found | {name: float(metric.compute()) for name, metric in self._objects.items()}
 
 
-def named(given: Any) -> dict[str, Any]:
+def named(metrics: Any) -> dict[str, Any]:
     """Metrics by name; a class, or a partial of one, is called. Raises ValueError for duplicate
     names."""
-    if not isinstance(given, Mapping):
-        names = [_name_of(each) for each in given]
+    if not isinstance(metrics, Mapping):
+        names = [_name_of(each) for each in metrics]
         if len(set(names)) < len(names):
             raise invalid(f"two metrics have one name ({', '.join(names)}): pass a dict")
-        given = dict(zip(names, given, strict=True))
-    return {name: _made(metric) for name, metric in given.items()}
+        metrics = dict(zip(names, metrics, strict=True))
+    return {name: _made(metric) for name, metric in metrics.items()}
 
 
 def _made(metric: Any) -> Any:

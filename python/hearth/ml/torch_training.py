@@ -14,7 +14,7 @@ from torch.nn.parallel import DistributedDataParallel
 from hearth.errors import invalid
 from hearth.ml.early_stop import EarlyStop
 from hearth.ml.torch_batches import Batch, BatchConverter, described, float_kind, outputs_of
-from hearth.ml.torch_losses import Losses, Lost, Metrics
+from hearth.ml.torch_losses import BatchLoss, Losses, Metrics
 from hearth.ml.training_spec import NOTHING_HELD, TrainingCode, TrainingSpec
 
 _TYPES = {"float32": None, "bf16": torch.bfloat16, "fp16": torch.float16}
@@ -126,11 +126,11 @@ class Trainer:
         for batch in batches:
             before = self.run["step"]
             on_device = self._convert(batch)
-            outputs, lost = self._forward(on_device, self._parallel)
-            self._check_finite(lost)
-            sums.add(lost, on_device.rows)
+            outputs, result = self._forward(on_device, self._parallel)
+            self._check_finite(result)
+            sums.add(result, on_device.rows)
             metrics.update(outputs, on_device)
-            self._backward(lost)
+            self._backward(result)
             self._call("on_batch_end")
             every = self.spec.checkpoint_steps
             if every and self.run["step"] > before and self.run["step"] % every == 0:
@@ -160,7 +160,7 @@ class Trainer:
             where = metrics.sums if of_metric else sums.losses
             where[name.removeprefix("metric ")] = value
 
-    def _forward(self, batch: Batch, model: Any) -> tuple[list[torch.Tensor], Lost]:
+    def _forward(self, batch: Batch, model: Any) -> tuple[list[torch.Tensor], BatchLoss]:
         amp = torch.autocast(self.device.type, self._type) if self._type else nullcontext()
         is_last = self._window[0] + 1 == self.spec.accumulation
         waits = hasattr(model, "no_sync") and not is_last and model.training
@@ -178,21 +178,21 @@ class Trainer:
             ]
             return outputs, self._losses(outputs, batch)
 
-    def _check_finite(self, lost: Lost) -> None:
-        if not lost.loss.isfinite():
+    def _check_finite(self, result: BatchLoss) -> None:
+        if not result.loss.isfinite():
             raise invalid(
-                f"the loss is {lost.loss.item()} in step {self.run['step']}, so the weights would "
-                "become NaN: lower learningRate, scale the inputs, or look for NaN and infinity in "
-                "the columns"
+                f"the loss is {result.loss.item()} in step {self.run['step']}, so the weights "
+                "would become NaN: lower learningRate, scale the inputs, or look for NaN and "
+                "infinity in the columns"
             )
 
-    def _backward(self, lost: Lost) -> None:
+    def _backward(self, result: BatchLoss) -> None:
         """Gradients are sums over rows, divided by the total weight of a window on all ranks."""
         window, spec = self._window, self.spec
         window[0] += 1
-        window[1] += lost.mass
+        window[1] += result.mass
         is_last = window[0] == spec.accumulation
-        loss = lost.loss * (lost.mass / (spec.batch_size * spec.accumulation))
+        loss = result.loss * (result.mass / (spec.batch_size * spec.accumulation))
         waits = not is_last and self.world > 1
         with self._parallel.no_sync() if waits else nullcontext():
             (loss if self.scaler is None else self.scaler.scale(loss)).backward()
@@ -241,8 +241,8 @@ class Trainer:
         with torch.no_grad():
             for batch in batches:
                 on_device = self._convert(batch)
-                outputs, lost = self._forward(on_device, self.model)
-                sums.add(lost, on_device.rows)
+                outputs, result = self._forward(on_device, self.model)
+                sums.add(result, on_device.rows)
                 metrics.update(outputs, on_device)
         found = self._figures(sums, metrics, "validation rows")
         if not found.pop("rows"):
@@ -289,13 +289,13 @@ class Trainer:
         return {name: value.cpu().clone() for name, value in self.model.state_dict().items()}
 
     def _call(self, event: str, row: Mapping[str, Any] | None = None) -> None:
-        given = (self,) if row is None else (self, row)
+        arguments = (self,) if row is None else (self, row)
         for callback in self.code.callbacks:
             method = getattr(callback, event, None)
             if method is None and event == "on_epoch_end" and callable(callback):
                 method = callback
             if method is not None:
-                method(*given)
+                method(*arguments)
 
 
 class _Sums:
@@ -305,10 +305,10 @@ class _Sums:
         self.losses: dict[str, float] = {"loss": 0.0}
         self.mass, self.rows = 0.0, 0
 
-    def add(self, lost: Lost, rows: int) -> None:
-        values = {"loss": lost.loss, **{f"{name}_loss": v for name, v in lost.parts.items()}}
+    def add(self, result: BatchLoss, rows: int) -> None:
+        values = {"loss": result.loss, **{f"{name}_loss": v for name, v in result.parts.items()}}
         for name, value in values.items():
-            given = value.item() * lost.mass if lost.mass else 0.0
-            self.losses[name] = self.losses.get(name, 0.0) + given
-        self.mass += lost.mass
+            sum_over_rows = value.item() * result.mass if result.mass else 0.0
+            self.losses[name] = self.losses.get(name, 0.0) + sum_over_rows
+        self.mass += result.mass
         self.rows += rows

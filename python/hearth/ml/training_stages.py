@@ -79,35 +79,35 @@ class TrainingEstimator(Estimator, HasTraining, CodeStage):  # type: ignore[type
         return found
 
     def _spec(self, dataset: Any) -> TrainingSpec:
-        given = self._given
+        value_of = self._given
         return TrainingSpec(
             inputs=tuple(self._inputs(dataset)),
             labels=tuple(self._labels()),
-            weight=given("weightCol", ""),
+            weight=value_of("weightCol", ""),
             validates=self._validates(),
-            batch_size=given("batchSize", 32),
-            epochs=given("epochs", 1),
-            learning_rate=given("learningRate", None),
+            batch_size=value_of("batchSize", 32),
+            epochs=value_of("epochs", 1),
+            learning_rate=value_of("learningRate", None),
             seed=self.getSeed(),
-            shuffle=given("shuffle", True),
-            accumulation=given("accumulationSteps", 1),
-            clip_norm=given("gradientClipNorm", 0.0),
-            clip_value=given("gradientClipValue", 0.0),
-            precision=given("precision", "float32"),
-            device=given("device", "auto"),
-            patience=given("patience", 0),
-            monitor=given("monitor", ""),
-            monitor_mode=given("monitorMode", "auto"),
-            min_delta=given("minDelta", 0.0),
-            restore_best=given("restoreBest", True),
-            loss_weights=tuple(given("lossWeights", ())),
-            scheduler_interval=given("schedulerInterval", "epoch"),
-            model_args=given("modelArgs", {}),
-            optimizer_args=given("optimizerArgs", {}),
-            threads=given("loaderThreads", 0),
-            checkpoint_steps=given("checkpointSteps", 0),
-            resumes=bool(given("storeDir", "")),
-            verbose=given("verbose", False),
+            shuffle=value_of("shuffle", True),
+            accumulation=value_of("accumulationSteps", 1),
+            clip_norm=value_of("gradientClipNorm", 0.0),
+            clip_value=value_of("gradientClipValue", 0.0),
+            precision=value_of("precision", "float32"),
+            device=value_of("device", "auto"),
+            patience=value_of("patience", 0),
+            monitor=value_of("monitor", ""),
+            monitor_mode=value_of("monitorMode", "auto"),
+            min_delta=value_of("minDelta", 0.0),
+            restore_best=value_of("restoreBest", True),
+            loss_weights=tuple(value_of("lossWeights", ())),
+            scheduler_interval=value_of("schedulerInterval", "epoch"),
+            model_args=value_of("modelArgs", {}),
+            optimizer_args=value_of("optimizerArgs", {}),
+            threads=value_of("loaderThreads", 0),
+            checkpoint_steps=value_of("checkpointSteps", 0),
+            resumes=bool(value_of("storeDir", "")),
+            verbose=value_of("verbose", False),
         )
 
     def _frames(self, dataset: Any, names: list[str]) -> dict[str, Any]:
@@ -171,14 +171,14 @@ class TrainedModel(Model, HasNetColumns, CodeStage):
                 f"the model has {len(kinds)} outputs for the columns {', '.join(outputs)}: set "
                 "outputCols to one name for each"
             )
-        made = StructType(
+        columns = StructType(
             [
                 StructField(name, _parse_datatype_string(kind), True)
                 for name, kind in zip(outputs, kinds, strict=True)
             ]
         )
         program = program_of(make_model, None, self._inputs(dataset), outputs)
-        return with_outputs(type(self).__name__, dataset, program, made, self.getBatchSize())
+        return with_outputs(type(self).__name__, dataset, program, columns, self.getBatchSize())
 
     def _take_trained(self, estimator: TrainingEstimator, found: dict[str, Any]) -> None:
         self._summary = TrainingSummary(**found["summary"])

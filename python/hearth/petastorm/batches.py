@@ -66,8 +66,8 @@ class ShardBatches:
         self._epoch += options.num_epochs or 0
         parts = self._parts(begin)
         futures = prefetched(parts, self._finish, options.workers, 2 * options.workers)
-        made = (future.result() for future in futures)
-        return made if options.transform is None else _cut_again(made, options.batch_size)
+        batches = (future.result() for future in futures)
+        return batches if options.transform is None else _cut_again(batches, options.batch_size)
 
     def _parts(self, begin: int) -> Iterator[list[Any]]:
         """The rows of each minibatch, from one epoch or two."""
@@ -108,15 +108,15 @@ def _joined(parts: list[Any]) -> Any:
 
 def _cut_again(batches: Iterator[dict[str, Any]], size: int) -> Iterator[dict[str, Any]]:
     """Rebatches rows to minibatches of `size`, after a transform that dropped or added rows."""
-    held: dict[str, Any] = {}
+    rest: dict[str, Any] = {}
     for batch in batches:
         if _rows(batch):
-            held = {n: _joined([held[n], v]) for n, v in batch.items()} if held else batch
-        while _rows(held) >= size:
-            yield {name: values[:size] for name, values in held.items()}
-            held = {name: values[size:] for name, values in held.items()}
-    if _rows(held):
-        yield held
+            rest = {n: _joined([rest[n], v]) for n, v in batch.items()} if rest else batch
+        while _rows(rest) >= size:
+            yield {name: values[:size] for name, values in rest.items()}
+            rest = {name: values[size:] for name, values in rest.items()}
+    if _rows(rest):
+        yield rest
 
 
 def _rows(batch: dict[str, Any]) -> int:

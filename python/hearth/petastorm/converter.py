@@ -136,15 +136,15 @@ class _Converted:
 def _options(
     batch_size: int, num_epochs: int | None, workers: int | None, options: Mapping[str, Any]
 ) -> BatchOptions:
-    given = {name: value for name, value in options.items() if name not in _WITHOUT_MEANING}
-    transform: TransformSpec | None = given.pop("transform_spec", None)
-    shard = given.pop("cur_shard", None), given.pop("shard_count", None)
+    rest = {name: value for name, value in options.items() if name not in _WITHOUT_MEANING}
+    transform: TransformSpec | None = rest.pop("transform_spec", None)
+    shard = rest.pop("cur_shard", None), rest.pop("shard_count", None)
     if (shard[0] is None) != (shard[1] is None):
         raise invalid(f"cur_shard={shard[0]}, shard_count={shard[1]}: set both, or none")
-    shuffle, seed = given.pop("shuffle_row_groups", True), given.pop("seed", None)
-    if given:
+    shuffle, seed = rest.pop("shuffle_row_groups", True), rest.pop("seed", None)
+    if rest:
         raise TypeError(
-            f"{next(iter(given))} is not supported: filter and select in Spark, before "
+            f"{next(iter(rest))} is not supported: filter and select in Spark, before "
             "make_spark_converter()"
         )
     return BatchOptions(
@@ -194,16 +194,16 @@ def make_spark_converter(
     if dtype not in ("float32", "float64", None):
         raise invalid(f"dtype={dtype!r}: must be 'float32', 'float64' or None")
     arguments = (parent, parquet_row_group_size_bytes, compression_codec, dtype)
-    for frame, given, converter in _made:
-        if given == arguments and _same(frame, df):
+    for frame, former, converter in _made:
+        if former == arguments and _same(frame, df):
             return converter
     folder = f"{parent.rstrip('/')}/hearth-{uuid.uuid4().hex}"
     writer = _as_floats(df, dtype).write.option("parquet.block.size", parquet_row_group_size_bytes)
     writer.option("compression", compression_codec or "uncompressed").parquet(folder)
     source = parquet(folder, spool=False).pin(df.sparkSession)
-    made = SparkDatasetConverter(folder, cast("FileSource", source))
-    _made.append((df, arguments, made))
-    return made
+    converter = SparkDatasetConverter(folder, cast("FileSource", source))
+    _made.append((df, arguments, converter))
+    return converter
 
 
 def _same(frame: Any, other: Any) -> bool:

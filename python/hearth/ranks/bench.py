@@ -55,8 +55,8 @@ def parsed(sizes: str, transports: str) -> Selection:
     names = {name.replace(" ", "").lower(): name for name in SIZES}
     wanted = [size.strip().replace(" ", "").lower() for size in sizes.split(",")]
     ways = [way.strip().lower() for way in transports.split(",")]
-    for given, known in ((wanted, list(names)), (ways, list(TRANSPORTS))):
-        for value in given:
+    for selected, known in ((wanted, list(names)), (ways, list(TRANSPORTS))):
+        for value in selected:
             if value not in known:
                 raise invalid(f"'{value}': it must be one of {', '.join(known)}")
     return Selection([names[size] for size in wanted], ways)
@@ -160,12 +160,12 @@ def between_processes(ranks: int, selection: Selection) -> Iterator[dict[str, An
             processes.append(process)
             _write(process, {"rank": rank, "world": ranks, "key": key, **asdict(selection)})
         for line in processes[0].stdout:
-            said = json.loads(line)
-            if "published" not in said:
-                yield said
+            message = json.loads(line)
+            if "published" not in message:
+                yield message
                 continue
             for process in processes[1:]:
-                _write(process, said)
+                _write(process, message)
         for rank, process in enumerate(processes):
             if (status := process.wait(_TIMEOUT_S)) != 0:
                 raise HearthError(f"rank {rank} ended with status {status}: see its error above")
@@ -189,7 +189,7 @@ def _write(process: subprocess.Popen[str], message: dict[str, Any]) -> None:
 
 def main() -> None:
     """Runs one rank, with its measurements and rank 0's address from standard input."""
-    given = json.loads(sys.stdin.readline())
+    arguments = json.loads(sys.stdin.readline())
 
     def say(message: dict[str, Any]) -> None:
         print(json.dumps(message), flush=True)
@@ -199,11 +199,11 @@ def main() -> None:
             publish=lambda text: say({"published": text}),
             read=lambda: json.loads(sys.stdin.readline())["published"],
             withdraw=lambda: None,
-            key=given["key"],
+            key=arguments["key"],
         )
 
-    place = Place(given["rank"], given["world"], rendezvous_of)
-    measure(place, Selection(given["sizes"], given["transports"]), say)
+    place = Place(arguments["rank"], arguments["world"], rendezvous_of)
+    measure(place, Selection(arguments["sizes"], arguments["transports"]), say)
 
 
 if __name__ == "__main__":

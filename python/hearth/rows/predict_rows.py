@@ -77,14 +77,14 @@ def _first_invalid(count: int, convert: Callable[[int], object]) -> int:
     return least - 1
 
 
-def as_columns(found: Block, made: pa.Schema) -> list[pa.Array]:
+def as_columns(found: Block, schema: pa.Schema) -> list[pa.Array]:
     """Converts the outputs to Spark's types; [rows, 1] becomes one value per row.
 
     Raises:
         ValueError: a value does not fit its type.
     """
     columns = []
-    for values, field in zip(found, made, strict=True):
+    for values, field in zip(found, schema, strict=True):
         one = values.ndim == 2 and values.shape[1] == 1 and not is_list(field.type)
         columns.append(as_column(values[:, 0] if one else values, field))
     return columns
@@ -121,11 +121,11 @@ def _joined(parts: Sequence[Block]) -> Block:
     return joined
 
 
-def _converted(parts: Sequence[Block], made: pa.Schema) -> list[pa.Array]:
-    return as_columns(_joined(parts), made)
+def _converted(parts: Sequence[Block], schema: pa.Schema) -> list[pa.Array]:
+    return as_columns(_joined(parts), schema)
 
 
-def joined_columns(parts: Sequence[Sequence[pa.Array]], made: pa.Schema) -> list[pa.Array]:
+def joined_columns(parts: Sequence[Sequence[pa.Array]], schema: pa.Schema) -> list[pa.Array]:
     """A Convert for results that are columns already."""
     return [pa.concat_arrays(column) for column in zip(*parts, strict=True)]
 
@@ -211,7 +211,7 @@ class WaitingRows:
                 yield self._completed()
 
     def _completed(self) -> pa.RecordBatch:
-        made = self._columns()
+        results = self._columns()
         self._found, self._found_rows = [], 0
         with self._changed:
             batch = self._batches.popleft()
@@ -219,7 +219,7 @@ class WaitingRows:
             self._changed.notify_all()
         self._before += batch.num_rows
         names = [*self._kept, *self._made.names]
-        return pa.RecordBatch.from_arrays([*batch.columns, *made], names=names)
+        return pa.RecordBatch.from_arrays([*batch.columns, *results], names=names)
 
     def _columns(self) -> list[pa.Array]:
         try:

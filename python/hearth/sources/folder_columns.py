@@ -38,9 +38,9 @@ class FolderColumns:
         for file, values in zip(files, found, strict=True):
             if tuple(values) != names:
                 raise invalid(
-                    f"{file.uri} is in folders with the columns {', '.join(values) or 'none'}, "
-                    f"{files[0].uri} with {', '.join(names) or 'none'}: name a folder whose files "
-                    "agree"
+                    f"the folders of {file.uri} name the columns {', '.join(values) or 'none'}, "
+                    f"but those of {files[0].uri} {', '.join(names) or 'none'}: pass a folder "
+                    "whose files have the same columns"
                 )
         numbers = {name for name in names if all(_is_number(values[name]) for values in found)}
         return cls(names, frozenset(numbers))

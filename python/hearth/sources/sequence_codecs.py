@@ -45,7 +45,7 @@ def _unpacked_size(chunk: bytes, most: int) -> int:
         if byte < 0x80:
             break
     if not 0 < size <= most:
-        raise invalid(f"a chunk of {size} bytes in the last {most} of a block")
+        raise invalid(f"a chunk claims {size} bytes, but {most} are left in its block")
     return size
 
 

@@ -84,8 +84,8 @@ class _Reader:
             if key in (None, (0, self._file.stored.size)):
                 raise
             raise invalid(
-                f"{error}; its records may contain TFRecords themselves, and can then only be read "
-                "from the beginning of the file: write it with gzip"
+                f"{error}. Records that contain TFRecords cannot be read from the middle of a "
+                "file: compress the file with gzip, so that one rank reads all of it"
             ) from error
 
 

@@ -175,48 +175,48 @@ class _Forwarder:
 
     def _look(self) -> None:
         """Forwards new tokens of the JVM."""
-        held = self._held()
-        found = self._identity(held)
+        credentials = self._held()
+        found = self._identity(credentials)
         if found != self._own and self._wants_own_file():
             file = self._private / "tokens"
-            replace_file(file, self._bytes(held))
+            replace_file(file, self._bytes(credentials))
             if os.environ.get(VARIABLE) != str(file):
                 os.environ[VARIABLE] = str(file)
             self._own = found
         if self._folder and found != self._published:
             self._tried += 1  # after a lost reply the last number may be in use
-            self._publish(held, self._tried)
+            self._publish(credentials, self._tried)
             self._published, self._number = found, self._tried
 
     def _held(self) -> Any:
         """The JVM's tokens as Credentials, without the application master's, and without secret
         keys, such as that of Spark's RPC."""
         security = self._jvm.org.apache.hadoop.security
-        held = security.UserGroupInformation.getCurrentUser().getCredentials()
+        credentials = security.UserGroupInformation.getCurrentUser().getCredentials()
         forwarded = security.Credentials()
-        for alias in held.getTokenMap().keySet().toArray():
-            token = held.getToken(alias)
+        for alias in credentials.getTokenMap().keySet().toArray():
+            token = credentials.getToken(alias)
             if str(token.getKind()) != _MASTER:
                 forwarded.addToken(alias, token)
         return forwarded
 
-    def _identity(self, held: Any) -> frozenset[str]:
+    def _identity(self, credentials: Any) -> frozenset[str]:
         """Identifies the tokens without their passwords: py4j may log all that passes through
         it."""
-        return frozenset(str(token.toString()) for token in held.getAllTokens().toArray())
+        return frozenset(str(token.toString()) for token in credentials.getAllTokens().toArray())
 
-    def _bytes(self, held: Any) -> bytes:
+    def _bytes(self, credentials: Any) -> bytes:
         """A token file, written by the JVM for the same reason."""
         file = self._private / uuid.uuid4().hex
         path = self._jvm.org.apache.hadoop.fs.Path(file.as_uri())
         try:
-            held.writeTokenStorageFile(path, self._configuration)
+            credentials.writeTokenStorageFile(path, self._configuration)
             return file.read_bytes()
         finally:
             for left in (file, file.with_name(f".{file.name}.crc")):
                 left.unlink(missing_ok=True)
 
-    def _publish(self, held: Any, number: int) -> None:
+    def _publish(self, credentials: Any, number: int) -> None:
         hadoop = self._jvm.org.apache.hadoop.fs
         folder = hadoop.Path(self._folder)
         system = folder.getFileSystem(self._configuration)
@@ -226,7 +226,7 @@ class _Forwarder:
         part, target = (hadoop.Path(folder, name) for name in ("part", token_file(number)))
         stream = system.create(part, True)
         try:
-            held.writeTokenStorageToStream(stream)
+            credentials.writeTokenStorageToStream(stream)
         finally:
             stream.close()
         if not system.rename(part, target):

@@ -76,7 +76,7 @@ def DistributedOptimizer(optimizer: Any, op: str = "mean", wire: str = "float32"
     method = next((name for name in METHODS if hasattr(inmost, name)), None)
     if method is None or not hasattr(inmost, "from_config"):
         raise TypeError(f"expected a Keras optimizer, not a {type(optimizer).__name__}")
-    if _combines(inmost):
+    if getattr(inmost, _MARK, False):
         raise invalid(
             f"this {type(inmost).__name__} already reduces gradients over the ranks: "
             "call DistributedOptimizer() once for each optimizer"
@@ -93,10 +93,6 @@ def DistributedOptimizer(optimizer: Any, op: str = "mean", wire: str = "float32"
 
 
 _MARK = "_by_hearth"
-
-
-def _combines(optimizer: Any) -> bool:
-    return getattr(optimizer, _MARK, False)
 
 
 def _reducer(op: str, wire: str) -> Any:

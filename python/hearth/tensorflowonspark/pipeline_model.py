@@ -72,7 +72,7 @@ class LoadedModel:
         signatures = self._model.signatures
         if spec.signature not in signatures:
             raise invalid(
-                f"the model at {spec.path} has no signature '{spec.signature}', but: "
+                f"the model at {spec.path} has no signature '{spec.signature}': use one of "
                 f"{', '.join(signatures)}"
             )
         call = signatures[spec.signature]

@@ -135,9 +135,9 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
             return self.allreduce(tensors, opts, root)
         return self.allreduce([tensor.detach().clone()], opts, root)
 
-    def reduce_scatter_single(self, output: Tensor, given: Tensor, opts: Any) -> Work:
+    def reduce_scatter_single(self, output: Tensor, source: Tensor, opts: Any) -> Work:
         """Reduces a tensor; each rank gets one part."""
-        return self.reduce_scatter_single_coalesced([output], [given], opts)
+        return self.reduce_scatter_single_coalesced([output], [source], opts)
 
     def reduce_scatter_single_coalesced(
         self, outputs: Sequence[Tensor], inputs: Sequence[Tensor], opts: Any
@@ -145,16 +145,16 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
         """Reduces several tensors; each rank gets one part of each."""
         check([*outputs, *inputs])
         waits, ends = [], []
-        for output, given in zip(outputs, inputs, strict=True):
-            if given.numel() != output.numel() * self.size():
+        for output, source in zip(outputs, inputs, strict=True):
+            if source.numel() != output.numel() * self.size():
                 raise invalid(
-                    f"reduce_scatter of {given.numel()} elements to {output.numel()} on each of "
+                    f"reduce_scatter of {source.numel()} elements to {output.numel()} on each of "
                     f"{self.size()} ranks: the input must have {output.numel() * self.size()}"
                 )
-            if output.dtype != given.dtype:
-                raise invalid(f"reduce_scatter of {given.dtype} to {output.dtype}")
+            if output.dtype != source.dtype:
+                raise invalid(f"reduce_scatter of {source.dtype} to {output.dtype}")
             array, end = reducible(output)
-            whole = reducible(given)[0]
+            whole = reducible(source)[0]
             waits.append(self._reduce(opts, "reduce_scatter", array, whole, like=output))
             ends.append(end)
         return self._work(waits, outputs, *ends)
@@ -166,9 +166,9 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
         [output], [parts] = outputs, inputs
         return self.reduce_scatter_single(output, torch.cat([p.reshape(-1) for p in parts]), opts)
 
-    def all_gather_single(self, output: Tensor, given: Tensor, opts: Any) -> Work:
+    def all_gather_single(self, output: Tensor, source: Tensor, opts: Any) -> Work:
         """Gathers a tensor of each rank into one tensor on all."""
-        return self.all_gather_single_coalesced([output], [given], opts)
+        return self.all_gather_single_coalesced([output], [source], opts)
 
     def all_gather_single_coalesced(
         self, outputs: Sequence[Tensor], inputs: Sequence[Tensor], opts: Any
@@ -176,9 +176,9 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
         """Gathers several tensors, each into one tensor on all ranks."""
         check([*outputs, *inputs])
         waits, ends = [], []
-        for output, given in zip(outputs, inputs, strict=True):
+        for output, source in zip(outputs, inputs, strict=True):
             array, end = received(output)
-            waits.append(self._submit(opts, "all_gather", array, moved(given), like=given))
+            waits.append(self._submit(opts, "all_gather", array, moved(source), like=source))
             ends.append(end)
         return self._work(waits, outputs, *ends)
 
@@ -207,9 +207,9 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
     ) -> Work:
         check([*inputs, *results])
         waits, ends = [], []
-        for parts, given in zip(outputs, inputs, strict=True):
-            whole = given.new_empty((self.size(), *given.shape))
-            waits.append(self._submit(opts, "all_gather", moved(whole), moved(given), like=given))
+        for parts, source in zip(outputs, inputs, strict=True):
+            whole = source.new_empty((self.size(), *source.shape))
+            waits.append(self._submit(opts, "all_gather", moved(whole), moved(source), like=source))
             ends.append(functools.partial(spread, parts, whole))
         return self._work(waits, results, *ends)
 
@@ -217,13 +217,13 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
         self, outputs: Sequence[Sequence[Tensor]], inputs: Sequence[Tensor], opts: Any
     ) -> Work:
         """Gathers a tensor of each rank into a list on the root."""
-        [given] = inputs
+        [source] = inputs
         check(inputs)
         if self.rank() != opts.rootRank:
-            return self._work([self._send(opts, given, opts.rootRank)], [])
+            return self._work([self._send(opts, source, opts.rootRank)], [])
         [parts] = outputs
         check(parts)
-        parts[self.rank()].copy_(given)
+        parts[self.rank()].copy_(source)
         waits, ends = [], []
         for rank in (rank for rank in range(self.size()) if rank != self.rank()):
             wait, end = self._receive(opts, parts[rank], rank)
@@ -262,7 +262,7 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
     def all_to_all_single(
         self,
         output: Tensor,
-        given: Tensor,
+        source: Tensor,
         output_sizes: Sequence[int],
         input_sizes: Sequence[int],
         opts: Any,
@@ -272,12 +272,12 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
             equal = [output.shape[0] // self.size()] * self.size()
             return self.alltoall(
                 output.split(list(output_sizes) or equal),
-                given.split(list(input_sizes) or equal),
+                source.split(list(input_sizes) or equal),
                 opts,
             )
-        check([output, given])
+        check([output, source])
         array, end = received(output)
-        wait = self._submit(opts, "all_to_all", array, moved(given), like=given)
+        wait = self._submit(opts, "all_to_all", array, moved(source), like=source)
         return self._work([wait], [output], end)
 
     def alltoall(self, outputs: Sequence[Tensor], inputs: Sequence[Tensor], opts: Any) -> Work:
@@ -305,16 +305,16 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
         """Sends a tensor to a rank, which calls recv() with the same tag."""
         [tensor] = tensors
         check(tensors)
-        asked = request("send", None, moved(tensor), name=f"tag {tag}", like=tensor)
-        return self._work([self._lanes.send(asked, to)], tensors)
+        outgoing = request("send", None, moved(tensor), name=f"tag {tag}", like=tensor)
+        return self._work([self._lanes.send(outgoing, to)], tensors)
 
     def recv(self, tensors: Sequence[Tensor], source: int, tag: int) -> Work:
         """Receives a tensor from a rank that calls send()."""
         [tensor] = tensors
         check(tensors)
         array, end = received(tensor)
-        asked = request("receive", array, name=f"tag {tag}", like=tensor)
-        return self._work([self._lanes.receive(asked, source)], tensors, end)
+        incoming = request("receive", array, name=f"tag {tag}", like=tensor)
+        return self._work([self._lanes.receive(incoming, source)], tensors, end)
 
     def abort(self) -> None:
         """Aborts running operations on all ranks."""
@@ -366,23 +366,23 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
         return self._work(waits, tensors, *ends)
 
     def _reduce(
-        self, opts: Any, operation: str, array: Tensor, given: Tensor | None, **how: Any
+        self, opts: Any, operation: str, array: Tensor, source: Tensor | None, **how: Any
     ) -> Any:
-        asked = name_of(opts.reduceOp)
-        name = _OPS.get(asked)
+        reduction = name_of(opts.reduceOp)
+        name = _OPS.get(reduction)
         if name is None:
             raise invalid(
-                f'the backend "hearth" supports {operation} with {", ".join(_OPS)}, not {asked}'
+                f'the backend "hearth" supports {operation} with {", ".join(_OPS)}, not {reduction}'
             )
-        return self._submit(opts, operation, array, given, op=name, **how)
+        return self._submit(opts, operation, array, source, op=name, **how)
 
     def _submit(self, opts: Any, operation: str, *arrays: Tensor | None, **how: Any) -> Any:
         """The handle to wait for; None if the operation has finished, as it could run in this
         thread and its caller waits anyway."""
-        asked = request(operation, *arrays, **how)
-        if not getattr(opts, "asyncOp", True) and self._ranks.try_run(asked):
+        queued = request(operation, *arrays, **how)
+        if not getattr(opts, "asyncOp", True) and self._ranks.try_run(queued):
             return None
-        return self._ranks.submit(asked)
+        return self._ranks.submit(queued)
 
     def _work(
         self, waits: Sequence[Any], results: Sequence[Tensor], *ends: Callable[[], Any]

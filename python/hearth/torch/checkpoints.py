@@ -85,15 +85,15 @@ class Checkpoints:
             shards = own.sharded.in_memory() if own.sharded.names else own.sharded
             return Saved(part_states.copied(own.states) if peers.rank == 0 else {}, shards)
 
-        kept = peers.together(copy)
+        snapshot = peers.together(copy)
         self._behind = step
         if own.sharded.names:
-            write = partial(_write, there=there, step=step, saved=kept, keep=keep)
+            write = partial(_write, there=there, step=step, saved=snapshot, keep=keep)
             self._writing = on_all_ranks(peers, write)
         elif peers.rank == 0:
             self._writing = in_background(
                 lambda: there.remove_older(
-                    keep, checkpoint_files.write_whole(there, step, kept.states, peers.world)
+                    keep, checkpoint_files.write_whole(there, step, snapshot.states, peers.world)
                 )
             )
 
@@ -120,27 +120,28 @@ class Checkpoints:
         """Loads the newest complete checkpoint; see TorchContext.restore()."""
         peers, there = self._peers(), self._folder(folder)
         self._settle(peers)
-        given = peers.together(lambda: _given(parts))
-        sharded = peers.together(lambda: ShardedParts(given))
-        peers.check_same("restore() got different parts", sorted(given))
-        found = checkpoint_files.read(peers, there, given, sharded.names)
+        parts = peers.together(lambda: _given(parts))
+        sharded = peers.together(lambda: ShardedParts(parts))
+        peers.check_same("restore() got different parts", sorted(parts))
+        found = checkpoint_files.read(peers, there, parts, sharded.names)
         self._compare_views(peers, there)
         if found is None:
             return None
         seal, states = found.seal, found.states
         shards = Shards(there.open_input, found.uri)
-        fits = lambda: _check_fits(found, given, sharded, shards)  # noqa: E731
+        fits = lambda: _check_fits(found, parts, sharded, shards)  # noqa: E731
         peers.together(fits, f"{found.uri} does not fit: ")
         for name in states.keys() - {RANDOM}:
             failed = f"{name!r} of {found.uri} cannot be loaded: "
-            peers.together(lambda: part_states.load(given[name], states[name]), failed)  # noqa: B023
+            load = partial(part_states.load, parts[name], states[name])
+            peers.together(load, failed)
         if sharded.names:
             failed = f"{', '.join(sorted(sharded.names))} of {found.uri} cannot be loaded: "
             peers.together(lambda: sharded.load(shards), failed)
         checkpoint_files.set_random_state(peers, seal, states.get(RANDOM))
         if _DATA in states:
             self._last = seal.step, part_states.position_of(states[_DATA])
-        elif peers.rank == 0 and not any(isinstance(part, Loader) for part in given.values()):
+        elif peers.rank == 0 and not any(isinstance(part, Loader) for part in parts.values()):
             self._report_no_position(seal.step)
         return seal.step
 
@@ -178,13 +179,13 @@ class Checkpoints:
     def _own(self, step: int, parts: Mapping[str, Any], keep: int) -> Own:
         """Raises TypeError or ValueError for a state that cannot be saved."""
         if type(step) is not int or not 0 <= step < MOST_STEPS:
-            raise invalid(f"the step is {step!r}, not a number of steps")
+            raise invalid(f"the step is {step!r}: pass an integer from 0 to {MOST_STEPS - 1}")
         if type(keep) is not int or keep < 1:
             raise invalid(f"keep={keep!r} would keep no checkpoint")
-        given = _given(parts)
-        sharded = ShardedParts(given)
-        plain = given.keys() - sharded.names
-        states = {name: part_states.state_of(name, given[name]) for name in sorted(plain)}
+        named = _given(parts)
+        sharded = ShardedParts(named)
+        plain = named.keys() - sharded.names
+        states = {name: part_states.state_of(name, named[name]) for name in sorted(plain)}
         if _DATA not in states:
             return Own(states, sharded)
         return Own(states, sharded, self._checked_position(step, states[_DATA]))
@@ -232,21 +233,21 @@ def _write(peers: Peers, there: CheckpointFolder, step: int, saved: Saved, keep:
 
 def _given(parts: Mapping[str, Any]) -> dict[str, Any]:
     """Drops parts that are None, such as an optional scheduler."""
-    given = {name: value for name, value in parts.items() if value is not None}
-    if not given:
+    named = {name: value for name, value in parts.items() if value is not None}
+    if not named:
         raise invalid("nothing to save or restore: pass model=, optimizer=, data= or others")
-    for name in given:
+    for name in named:
         if not name.isidentifier() or name == RANDOM:
             raise invalid(f"a part of a checkpoint cannot be named {name!r}: choose another name")
-    return given
+    return named
 
 
 def _check_fits(
-    found: checkpoint_files.Found, given: Mapping[str, Any], sharded: ShardedParts, shards: Shards
+    found: checkpoint_files.Found, parts: Mapping[str, Any], sharded: ShardedParts, shards: Shards
 ) -> None:
     """Raises ValueError if the states do not match the program's objects."""
     for name in found.states.keys() - {RANDOM}:
-        if why := part_states.misfit(name, given[name], found.states[name]):
+        if why := part_states.misfit(name, parts[name], found.states[name]):
             raise invalid(why)
     if sharded.names and (why := sharded.misfit(shards)):
         raise invalid(why)

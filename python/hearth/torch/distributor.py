@@ -66,8 +66,8 @@ class TorchDistributor:
         if self.local_mode:
             if not gpu_info.is_gpu_available():
                 raise invalid(
-                    "GPUs were unable to be found on the driver: set use_gpu=False to compute on "
-                    "its CPU, or local_mode=False to use the executors'"
+                    "the driver has no GPU: set use_gpu=False to compute on its CPU, or "
+                    "local_mode=False to use the GPUs of executors"
                 )
             return
         key = "spark.task.resource.gpu.amount"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
 import torch
 from torch.utils.data import IterableDataset
 
+from hearth.data.batch_maker import BatchTypes
 from hearth.data.dataset import Dataset
 from hearth.data.loader import Loader
 from hearth.data.options import LoaderOptions
@@ -39,8 +40,10 @@ class TensorLoader(Loader, IterableDataset):  # type: ignore[type-arg]
         collate_fn: Callable[[list[Any]], Any] | None = None,
     ):
         """`pin_memory`, `collate_fn`: as of torch.utils.data.DataLoader."""
-        super().__init__(dataset, options, collate_fn and partial(_collated, collate_fn))
-        self._pin_memory = pin_memory and torch.cuda.is_available()
+        pin = pin_memory and torch.cuda.is_available()
+        convert = partial(_tensor, options.transforms)
+        types = BatchTypes(convert, _pinned) if pin else BatchTypes(convert)
+        super().__init__(dataset, options, types, collate_fn and partial(_collated, collate_fn))
 
     @property
     def dataset(self) -> Any:
@@ -59,22 +62,6 @@ class TensorLoader(Loader, IterableDataset):  # type: ignore[type-arg]
         check_batches_are_kept(sys._getframe(1))
         return super().__iter__()
 
-    def _as_batch(self, values: dict[str, Any], as_tuple: bool) -> Any:
-        tensors = {name: self._tensor(value, name) for name, value in values.items()}
-        return tuple(tensors.values()) if as_tuple else tensors
-
-    def _to_framework(self, batch: Any) -> Any:
-        return _pinned(batch) if self._pin_memory else batch
-
-    def _tensor(self, value: Any, name: str) -> Any:
-        if isinstance(value, list):
-            return value
-        tensor = as_tensor(value, name)
-        transform = self._options.transforms.get(name)
-        if transform is not None and transform.to == "bfloat16":  # NumPy lacks this type
-            tensor = tensor.view(torch.bfloat16)
-        return tensor
-
 
 class _Sized:
     """The number of rows of a loader's dataset over all ranks."""
@@ -83,7 +70,16 @@ class _Sized:
         self._loader = loader
 
     def __len__(self) -> int:
-        return sum(self._loader._row_counts())
+        return sum(self._loader._steps.rows_of_ranks())
+
+
+def _tensor(transforms: Mapping[str, Any], value: Any, name: str) -> Any:
+    if isinstance(value, list):
+        return value
+    tensor = as_tensor(value, name)
+    if name in transforms and transforms[name].to == "bfloat16":  # NumPy lacks this type
+        tensor = tensor.view(torch.bfloat16)
+    return tensor
 
 
 def _collated(collate_fn: Callable[[list[Any]], Any], batch: Any) -> Any:

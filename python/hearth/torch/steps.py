@@ -58,7 +58,7 @@ class _Tensors:
         return [steps.State(rows, bool(ended), bool(example)) for rows, ended, example in values]
 
     def rows(self, batch: Any) -> int:
-        return _rows(batch)
+        return len(_parts(batch)[1][0])
 
     def two_rows(self, batch: Any) -> Any:
         return _two_rows(batch)
@@ -94,10 +94,6 @@ def _share(example: Any, source: int) -> Any:
 def _device() -> torch.device:
     """The device whose tensors the process group accepts."""
     return torch.device("cuda" if dist.get_backend() == "nccl" else "cpu")
-
-
-def _rows(batch: Any) -> int:
-    return len(_parts(batch)[1][0])
 
 
 def _two_rows(batch: Any) -> Any:

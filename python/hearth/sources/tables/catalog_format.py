@@ -73,12 +73,12 @@ class CatalogFormat(Format):
         }
         if not found and fields and len(self.keys) < len(self.columns):
             raise invalid(
-                f"it has none of the table's columns, but {', '.join(f.name for f in fields[:9])}"
+                f"the file has no column of the table, but {', '.join(f.name for f in fields[:9])}"
             )
         lacking = set(schema.names) & set(self.defaults) - {*found, *self.keys}
         if lacking:
             raise invalid(
-                f"it lacks the column {min(lacking)!r}, for which the table has a default value: "
+                f"the file lacks column {min(lacking)!r}, to which Spark gives a default value: "
                 "pass the DataFrame spark.table(...)"
             )
         assert isinstance(file.stored, PartitionFile)
@@ -130,7 +130,7 @@ def table_column(field: pa.Field, files: str) -> Column:
             raise invalid("timestamps of ORC files depend on the zone of their writer")
         return _column(field.name, plain(field.type))
     except ValueError as error:
-        raise invalid(f"column '{field.name}': {error}; let Spark read it") from error
+        raise invalid(f"column '{field.name}': {error}; read the table with Spark") from error
 
 
 def _column(name: str, kind: pa.DataType) -> Column:

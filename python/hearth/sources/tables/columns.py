@@ -39,7 +39,8 @@ class Column:
             return ids.index(self.id) if self.id in ids else None
         if not self.names:
             raise invalid(
-                f"it has no field ids, and the table no name mapping for column '{self.name}'"
+                "the file has no field ids, and the table has no name mapping for column "
+                f"'{self.name}'"
             )
         names = [field.name for field in fields]
         return next((names.index(name) for name in self.names if name in names), None)

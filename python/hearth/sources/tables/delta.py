@@ -148,8 +148,8 @@ def _columns(table: DeltaTable) -> tuple[Column, ...]:
     features = set(protocol.reader_features or ())
     if unknown := sorted(features - _KNOWN_FEATURES):
         raise invalid(
-            f"it has the feature {unknown[0]}, which is not supported: let Spark read it, and feed "
-            "the DataFrame"
+            f"the table's feature {unknown[0]} is not supported: read the table with Spark, and "
+            "pass the DataFrame"
         )
     mode = table.metadata().configuration.get("delta.columnMapping.mode", "none")
     fields = json.loads(table.schema().to_json())["fields"]
@@ -161,7 +161,8 @@ def _column(field: dict[str, Any], kind: pa.DataType, mode: str) -> Column:
     """A column by its description in the log."""
     if _has_variant(field["type"]):
         raise invalid(
-            f"column '{field['name']}' is a variant, which is not supported: let Spark read it"
+            f"column '{field['name']}' is a variant, which is not supported: read the table with "
+            "Spark"
         )
     known = field.get("metadata") or {}
     physical = known.get("delta.columnMapping.physicalName", field["name"])
@@ -170,7 +171,7 @@ def _column(field: dict[str, Any], kind: pa.DataType, mode: str) -> Column:
     try:
         found = plain(kind)
     except ValueError as error:
-        raise invalid(f"column '{field['name']}': {error}; let Spark read it") from error
+        raise invalid(f"column '{field['name']}': {error}; read the table with Spark") from error
     return Column(field["name"], found, number, names, _children(field["type"], found, mode))
 
 

@@ -49,9 +49,9 @@ class TableFormat(Format):
         ends = list(itertools.accumulate(group.rows or 0 for group in groups))
         rows = ends[-1] if ends else 0
         if file.rows not in (None, rows):
-            raise invalid(f"it has {rows} rows, of which the table's log says {file.rows}")
+            raise invalid(f"the file has {rows} rows, but {file.rows} by the table's log")
         _count(deleted, rows)
-        counts = _between(deleted, [0, *ends])
+        counts = np.diff(np.searchsorted(deleted, [0, *ends])).tolist()
         return [
             replace(group, rows=(group.rows or 0) - count)
             for group, count in zip(groups, counts, strict=True)
@@ -68,13 +68,8 @@ class TableFormat(Format):
 def _count(deleted: np.ndarray, rows: int) -> int:
     """How many rows are deleted; raises ValueError if one is not in the file."""
     if len(deleted) and deleted[-1] >= rows:
-        raise invalid(f"row {deleted[-1]} of {rows} is deleted by the table's log")
+        raise invalid(f"the table's log deletes row {deleted[-1]}, but the file has {rows} rows")
     return len(deleted)
-
-
-def _between(deleted: np.ndarray, ends: Sequence[int]) -> list[int]:
-    """How many of the rows are between consecutive ends."""
-    return np.diff(np.searchsorted(deleted, ends)).tolist()
 
 
 class _Reader:

@@ -182,7 +182,7 @@ def _column(field: Any, kind: pa.DataType, names: Mapping[int, tuple[str, ...]])
     try:
         found = plain(kind)
     except ValueError as error:
-        raise invalid(f"column '{field.name}': {error}; let Spark read it") from error
+        raise invalid(f"column '{field.name}': {error}; read the table with Spark") from error
     parts: list[tuple[Any, pa.DataType]] = []
     if has_struct(found) and field.field_type.is_struct:
         parts = [(part, found.field(part.name).type) for part in field.field_type.fields]

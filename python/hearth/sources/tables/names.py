@@ -36,7 +36,7 @@ def location_of(uri: str, system: str, spark: Any) -> str:
     known = described(quoted(uri), spark)
     if known.get("Provider", "").lower() != system:
         found = known.get("Provider") or "another kind"
-        raise invalid(f"table {uri} is a {found} table, not {system}: let Spark read it")
+        raise invalid(f"table {uri} is a {found} table, not {system}: read the table with Spark")
     return known["Location"]
 
 

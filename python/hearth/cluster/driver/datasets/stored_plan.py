@@ -44,11 +44,11 @@ class StoredPlan:
         self._files: dict[str, Any] = {}  # of this attempt
         self._before: dict[str, Any] = {}  # of the previous attempt
         self._is_written = True
-        if self._uri and (kept := _read(self._uri)):
-            self._known, self._tables = kept["datasets"], kept.get("tables", {})
-            application, number = kept.get("attempt", ("", ""))
+        if self._uri and (plan := _read(self._uri)):
+            self._known, self._tables = plan["datasets"], plan.get("tables", {})
+            application, number = plan.get("attempt", ("", ""))
             if attempt[0] and application == attempt[0] and number != attempt[1]:
-                self._before = kept.get("files", {})
+                self._before = plan.get("files", {})
 
     def partitions(self, name: str) -> int | None:
         """The dataset's number of partitions; None if unknown."""
@@ -70,9 +70,9 @@ class StoredPlan:
         return pinned
 
     def _pinned_table(self, name: str, source: Any, spark: Any) -> Any:
-        kept = self._tables.get(name, {})
-        if kept.get("uri") == source.uri:
-            source = source.resumed(kept["version"])
+        pinned = self._tables.get(name, {})
+        if pinned.get("uri") == source.uri:
+            source = source.resumed(pinned["version"])
         source = source.pin(spark)
         logger.info("dataset %r has %s of %s", name, source.version, source.uri)
         self._note_table(name, {"uri": source.uri, "version": source.version})
@@ -98,10 +98,10 @@ class StoredPlan:
     def files(self, name: str, uri: str) -> list[Any] | None:
         """The files of the dataset with this URI in the previous attempt; None if there was
         none."""
-        kept = self._before.get(name)
-        if kept is None or kept[0] != uri:
+        saved = self._before.get(name)
+        if saved is None or saved[0] != uri:
             return None
-        return json.loads(zlib.decompress(base64.b64decode(kept[1])))
+        return json.loads(zlib.decompress(base64.b64decode(saved[1])))
 
     def note_files(self, name: str, uri: str, files: Sequence[Any]) -> None:
         """Records the dataset's files; owners() stores them."""
@@ -132,8 +132,8 @@ class StoredPlan:
     def _write(self) -> None:
         if not self._uri:
             return
-        kept = {"version": _VERSION, "datasets": self._known, "tables": self._tables}
-        text = json.dumps({**kept, "attempt": self._attempt, "files": self._files}).encode()
+        plan = {"version": _VERSION, "datasets": self._known, "tables": self._tables}
+        text = json.dumps({**plan, "attempt": self._attempt, "files": self._files}).encode()
         try:
             store = files_of(self._folder)
             store.make_folder(self._folder)
@@ -161,13 +161,13 @@ def _read(uri: str) -> dict[str, Any]:
             "the folder of checkpoints (checkpoint_dir) cannot be read:", uri, error
         ) from None
     try:
-        kept = json.loads(text)
-        if kept["version"] != _VERSION:
-            raise invalid(f"it has version {kept['version']}")
-        for entry in kept["datasets"].values():
+        plan = json.loads(text)
+        if plan["version"] != _VERSION:
+            raise invalid(f"it has version {plan['version']}")
+        for entry in plan["datasets"].values():
             if type(entry["partitions"]) is not int or not isinstance(entry["owners"], dict):
                 raise TypeError(f"{entry} is not a dataset's plan")
-        return dict(kept)
+        return dict(plan)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise _damaged(uri, f"{type(error).__name__}: {error}") from None
 
