@@ -76,7 +76,7 @@ def page() -> str:
         lines.append(_row(name, f"`{flag.name}`", _shown(flag.default), flag.help))
     lines += [
         "",
-        "`hearth train` and `hearth test` also have `--precision`, `--algorithms` and `--timeline`,",
+        "`hearth train` and `test` also have `--precision`, `--algorithms` and `--timeline`,",
         "`hearth extract_features` has `--precision`;",
         "`hearth COMMAND --help` lists the flags of each command.",
     ]

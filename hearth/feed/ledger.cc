@@ -4,7 +4,7 @@
 
 #include "hearth/base/error.h"
 
-namespace hearth::partitions {
+namespace hearth::feed {
 
 void Ledger::Open(const std::string& feed) {
   const std::lock_guard lock(mutex_);
@@ -157,4 +157,4 @@ void Ledger::Restart() {
   }
 }
 
-}  // namespace hearth::partitions
+}  // namespace hearth::feed

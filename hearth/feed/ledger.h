@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-namespace hearth::partitions {
+namespace hearth::feed {
 
 // Holds all feed jobs between Open() and Close(). Thread-safe.
 class Ledger {
@@ -89,4 +89,4 @@ class Ledger {
   std::map<std::string, Job> jobs_;
 };
 
-}  // namespace hearth::partitions
+}  // namespace hearth::feed

@@ -4,7 +4,7 @@
 
 #include "hearth/base/testing/error_testing.h"
 
-namespace hearth::partitions {
+namespace hearth::feed {
 namespace {
 
 using ::testing::ElementsAre;
@@ -310,4 +310,4 @@ TEST_F(LedgerTest, UnknownEventsAndPartitionsAreIgnored) {
 }
 
 }  // namespace
-}  // namespace hearth::partitions
+}  // namespace hearth::feed

@@ -20,7 +20,7 @@ namespace hearth::batch {
 class ChunksImage;
 }  // namespace hearth::batch
 
-namespace hearth::partitions {
+namespace hearth::feed {
 
 // Sends an event to the driver, or a message to a feed task; called on any thread, never with a
 // lock held. Its exceptions propagate to the caller of the function that called it.
@@ -95,4 +95,4 @@ class Partition {
   const int64_t claim_;
 };
 
-}  // namespace hearth::partitions
+}  // namespace hearth::feed

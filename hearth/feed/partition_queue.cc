@@ -5,7 +5,7 @@
 
 #include "hearth/base/error.h"
 
-namespace hearth::partitions {
+namespace hearth::feed {
 namespace {
 
 constexpr double kEndMessageWaitS = 1;
@@ -202,4 +202,4 @@ SpooledRows& PartitionQueue::Spooled(const std::string& feed) {
   return *spooled_.emplace(feed, std::move(made)).first->second;
 }
 
-}  // namespace hearth::partitions
+}  // namespace hearth::feed

@@ -16,7 +16,7 @@
 #include "hearth/feed/row_count.h"
 #include "hearth/feed/task_partition.h"
 
-namespace hearth::partitions {
+namespace hearth::feed {
 
 // Thread-safe. Connections of feed tasks announce partitions; each reader of the program
 // (RowReader, one thread) takes one partition at a time and reads its rows from the ring. A feed
@@ -90,4 +90,4 @@ class PartitionQueue {
   std::map<std::string, std::shared_ptr<SpooledRows>> spooled_;  // by feed job
 };
 
-}  // namespace hearth::partitions
+}  // namespace hearth::feed

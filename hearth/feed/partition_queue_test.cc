@@ -14,7 +14,7 @@
 #include "hearth/feed/testing/task_testing.h"
 #include "hearth/ring/testing/ring_testing.h"
 
-namespace hearth::partitions {
+namespace hearth::feed {
 namespace {
 
 using ring::WriteNumbers;
@@ -263,4 +263,4 @@ TEST_F(PartitionQueueTest, SpooledRowsAreReplayedAndTheirFolderIsCreatedOnDemand
 }
 
 }  // namespace
-}  // namespace hearth::partitions
+}  // namespace hearth::feed

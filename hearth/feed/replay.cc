@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace hearth::partitions {
+namespace hearth::feed {
 namespace {
 
 using batch::BatchView;
@@ -75,4 +75,4 @@ void Replay::ReportToDriver(const std::string& event) {
   report_({{"event", event}, {"feed", feed()}});
 }
 
-}  // namespace hearth::partitions
+}  // namespace hearth::feed

@@ -13,7 +13,7 @@
 #include "hearth/batch/spilled_batches.h"
 #include "hearth/feed/partition.h"
 
-namespace hearth::partitions {
+namespace hearth::feed {
 
 // One thread writes; after the last row any thread may read.
 class SpooledRows {
@@ -62,4 +62,4 @@ class Replay : public Partition {
   std::chrono::steady_clock::time_point reported_at_;
 };
 
-}  // namespace hearth::partitions
+}  // namespace hearth::feed

@@ -6,7 +6,7 @@
 #include "hearth/batch/testing/batch_testing.h"
 #include "hearth/feed/testing/task_testing.h"
 
-namespace hearth::partitions {
+namespace hearth::feed {
 namespace {
 
 using ::testing::ElementsAre;
@@ -111,4 +111,4 @@ TEST_F(ReplayTest, RefusalIsReportedToTheDriver) {
 }
 
 }  // namespace
-}  // namespace hearth::partitions
+}  // namespace hearth::feed

@@ -4,7 +4,7 @@
 #include <map>
 #include <utility>
 
-namespace hearth::partitions {
+namespace hearth::feed {
 namespace {
 
 using Json = nlohmann::json;
@@ -80,4 +80,4 @@ void RowCount::ReportSafe() {
   }
 }
 
-}  // namespace hearth::partitions
+}  // namespace hearth::feed

@@ -11,7 +11,7 @@
 
 #include "hearth/feed/partition.h"
 
-namespace hearth::partitions {
+namespace hearth::feed {
 
 // Rows that a program has taken from one feed, and which of them are safe: a partition is safe once
 // all of its rows were taken before a Commit(). Thread-safe.
@@ -52,4 +52,4 @@ class RowCount {
   std::optional<std::chrono::steady_clock::time_point> reported_at_;
 };
 
-}  // namespace hearth::partitions
+}  // namespace hearth::feed

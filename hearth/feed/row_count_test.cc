@@ -7,7 +7,7 @@
 #include "hearth/feed/ledger.h"
 #include "hearth/feed/testing/task_testing.h"
 
-namespace hearth::partitions {
+namespace hearth::feed {
 namespace {
 
 using ::testing::ElementsAre;
@@ -186,4 +186,4 @@ TEST(RowCountEvents, SafePartitionsOfOneCommitAreOneEvent) {
 }
 
 }  // namespace
-}  // namespace hearth::partitions
+}  // namespace hearth::feed

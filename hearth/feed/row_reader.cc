@@ -4,7 +4,7 @@
 
 #include "hearth/base/error.h"
 
-namespace hearth::partitions {
+namespace hearth::feed {
 
 std::optional<Partition::Batch> RowReader::Next() {
   const auto before = std::chrono::steady_clock::now();
@@ -111,4 +111,4 @@ void RowReader::Answered(int64_t count) {
   partition->Settle(count);
 }
 
-}  // namespace hearth::partitions
+}  // namespace hearth::feed

@@ -11,7 +11,7 @@
 #include "hearth/feed/partition.h"
 #include "hearth/feed/partition_queue.h"
 
-namespace hearth::partitions {
+namespace hearth::feed {
 
 // Reads a queue that may have other readers. One thread.
 class RowReader {
@@ -59,4 +59,4 @@ class RowReader {
   bool ended_ = false;
 };
 
-}  // namespace hearth::partitions
+}  // namespace hearth::feed

@@ -8,7 +8,7 @@
 #include "hearth/feed/testing/task_testing.h"
 #include "hearth/ring/testing/ring_testing.h"
 
-namespace hearth::partitions {
+namespace hearth::feed {
 namespace {
 
 using batch::ChunksImage;
@@ -187,4 +187,4 @@ TEST_F(RowReaderTest, TerminatedPartitionEndsForItsReader) {
 }
 
 }  // namespace
-}  // namespace hearth::partitions
+}  // namespace hearth::feed

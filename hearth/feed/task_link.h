@@ -8,7 +8,7 @@
 #include "hearth/ring/ring_reader.h"
 #include "hearth/ring/ring_writer.h"
 
-namespace hearth::partitions {
+namespace hearth::feed {
 
 // Carries one partition at a time. `send` must not throw, even if the task is gone.
 class TaskLink {
@@ -33,4 +33,4 @@ class TaskLink {
   std::atomic<bool> closed_ = false;
 };
 
-}  // namespace hearth::partitions
+}  // namespace hearth::feed

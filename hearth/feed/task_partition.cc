@@ -5,7 +5,7 @@
 #include "hearth/base/error.h"
 #include "hearth/batch/row_hash.h"
 
-namespace hearth::partitions {
+namespace hearth::feed {
 namespace {
 
 using batch::BatchView;
@@ -256,4 +256,4 @@ void TaskPartition::ReportToDriver(const std::string& event, Json more) {
   report_(more);
 }
 
-}  // namespace hearth::partitions
+}  // namespace hearth::feed

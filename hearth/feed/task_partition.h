@@ -13,7 +13,7 @@
 #include "hearth/feed/partition.h"
 #include "hearth/feed/task_link.h"
 
-namespace hearth::partitions {
+namespace hearth::feed {
 
 // The program's thread reads; any thread may call the rest.
 class TaskPartition : public Partition {
@@ -88,4 +88,4 @@ class TaskPartition : public Partition {
   std::chrono::steady_clock::time_point reported_at_;
 };
 
-}  // namespace hearth::partitions
+}  // namespace hearth::feed

@@ -15,7 +15,7 @@
 #include "hearth/feed/testing/task_testing.h"
 #include "hearth/ring/testing/ring_testing.h"
 
-namespace hearth::partitions {
+namespace hearth::feed {
 namespace {
 
 using ring::WriteNumbers;
@@ -253,4 +253,4 @@ TEST_F(TaskPartitionTest, MessageWithoutAFieldIsAnErrorThatNamesIt) {
 }
 
 }  // namespace
-}  // namespace hearth::partitions
+}  // namespace hearth::feed

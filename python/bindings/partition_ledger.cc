@@ -16,7 +16,7 @@ using namespace nb::literals;
 
 namespace hearth::bindings {
 
-using partitions::Ledger;
+using feed::Ledger;
 
 void RegisterPartitionLedger(nb::module_& m) {
   nb::class_<Ledger>(m, "FeedLedger",

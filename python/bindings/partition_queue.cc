@@ -26,10 +26,10 @@ using namespace nb::literals;
 namespace hearth::bindings {
 namespace {
 
-using partitions::PartitionQueue;
-using partitions::RowReader;
-using partitions::TaskLink;
-using partitions::TaskPartition;
+using feed::PartitionQueue;
+using feed::RowReader;
+using feed::TaskLink;
+using feed::TaskPartition;
 using Json = nlohmann::json;
 
 // A Python function that any thread may call, copy and drop, with or without the GIL.
@@ -143,7 +143,7 @@ Args:
 nb::object NextBatch(RowReader& reader) {
   auto batch = WithoutGil([&] { return reader.Next(); });
   if (!batch) return nb::none();
-  const partitions::RowFormat format = batch->format;
+  const feed::RowFormat format = batch->format;
   return nb::make_tuple(nb::cast(PythonBatch(std::move(batch->view), batch->image)), format.pickled,
                         format.batched, format.remote);
 }

@@ -13,7 +13,7 @@
 #include "hearth/ring/ring_reader.h"
 #include "hearth/ring/ring_writer.h"
 
-namespace hearth::partitions {
+namespace hearth::feed {
 
 // Records the messages it receives; thread-safe.
 class RecordedMessages {
@@ -77,4 +77,4 @@ inline nlohmann::json Announced(int index, const nlohmann::json& more = nlohmann
   return message;
 }
 
-}  // namespace hearth::partitions
+}  // namespace hearth::feed
