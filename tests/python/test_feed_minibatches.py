@@ -186,9 +186,9 @@ def test_ragged_lists_may_be_written_to(tmp_path):
 def test_a_rank_without_rows_gets_unmodified_repeated_rows():
     """in_step() returns them in each step without rows, even if the program has modified them."""
     from hearth.ranks import steps
-    from hearth.torch.steps import _rows, _two_rows
+    from hearth.torch.steps import _Tensors
 
-    class Two:
+    class Two(_Tensors):
         """This rank has one minibatch, the other one three."""
 
         def __init__(self):
@@ -196,9 +196,6 @@ def test_a_rank_without_rows_gets_unmodified_repeated_rows():
 
         def exchange_states(self, own):
             return [own, self.others.pop(0)]
-
-        rows = staticmethod(_rows)
-        two_rows = staticmethod(_two_rows)
 
     import torch
 
