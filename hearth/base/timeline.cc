@@ -124,10 +124,12 @@ void OpenByEnvironment() noexcept {
   }
 }
 
-// A lost event must not end what is measured.
-void WarnOnce(const std::exception& error) noexcept {
+// A lost event must not end what is measured. Formats nothing: the cause may be a lack of memory.
+void WarnOnce() noexcept {
   static std::atomic<bool> warned{false};
-  if (!warned.exchange(true)) log::Warning("the timeline lacks events: {}", error.what());
+  if (warned.exchange(true)) return;
+  log::Write(log::Level::kWarning, {__FILE__, __LINE__},
+             "the timeline lacks events, as memory is exhausted");
 }
 
 void WriteLine(std::string_view line) noexcept {
@@ -167,8 +169,8 @@ void NameProcess(std::string_view name) noexcept {
                           R"("args":{{"name":{}}}}},)"
                           "\n",
                           ::getpid(), Quoted(name)));
-  } catch (const std::exception& error) {
-    WarnOnce(error);
+  } catch (const std::exception&) {
+    WarnOnce();
   }
 }
 
@@ -191,8 +193,8 @@ void Add(const Event& event, const Details& details) noexcept {
                           ::getpid(), ThisThread(), Time(event.begin.time_since_epoch()),
                           Time(event.end - event.begin), event.category, Quoted(event.name),
                           details.json()));
-  } catch (const std::exception& error) {
-    WarnOnce(error);
+  } catch (const std::exception&) {
+    WarnOnce();
   }
 }
 

@@ -21,8 +21,10 @@ class OfMembers : public StepReporter {
       member_.ReportStep(step);
     } catch (const std::exception& error) {  // a hint for others: the operation goes on
       if (warned_.exchange(true)) return;
-      log::Warning("stalls may be blamed on rank {}, whose step {} cannot be reported: {}",
-                   step.rank, step.step, error.what());
+      const log::Location here = {__FILE__, __LINE__};
+      log::Write(log::Level::kWarning, here,
+                 "stalls may be blamed on this rank, whose steps cannot be reported:");
+      log::Write(log::Level::kWarning, here, error.what());
     }
   }
 

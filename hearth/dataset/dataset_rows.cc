@@ -70,11 +70,12 @@ void DatasetRows::ApplyToSlot(Slot& slot, Announcement announcement) {
   Require(announcement.file.valid() || slot.attempts.contains(announcement.attempt),
           ErrorCode::kInvalidArgument, "attempt {} of partition {} was announced without its file",
           announcement.attempt, announcement.partition);
-  Attempt& attempt = slot.attempts[announcement.attempt];
-  if (attempt.rows == nullptr) {
-    attempt.rows = std::make_shared<PartitionRows>(slot.partition, announcement.attempt,
-                                                   std::move(announcement.file));
+  if (!slot.attempts.contains(announcement.attempt)) {
+    auto rows = std::make_shared<PartitionRows>(slot.partition, announcement.attempt,
+                                                std::move(announcement.file));
+    slot.attempts[announcement.attempt].rows = std::move(rows);
   }
+  Attempt& attempt = slot.attempts.at(announcement.attempt);
   std::vector<batch::BatchView> batches = attempt.rows->ReadTo(announcement.committed);
   CheckColumns(slot, batches);
   {
@@ -284,9 +285,10 @@ size_t DatasetRows::SlotAt(int64_t index) const {
 int64_t DatasetRows::LastOf(std::span<const int64_t> indices) const {
   if (indices.empty()) return -1;
   const auto [first, last] = std::minmax_element(indices.begin(), indices.end());
-  Require(*first >= 0 && *last < arrived_, ErrorCode::kInvalidArgument,
-          "rows {} to {} were requested, but only {} rows of this rank have arrived", *first, *last,
-          arrived_);
+  Require(*first >= 0, ErrorCode::kInvalidArgument, "row {} was requested; rows are counted from 0",
+          *first);
+  Require(*last < arrived_, ErrorCode::kInvalidArgument,
+          "row {} was requested, but only {} rows of this rank have arrived", *last, arrived_);
   return *last;
 }
 
@@ -305,6 +307,10 @@ void DatasetRows::WaitForRows(std::unique_lock<std::mutex>& lock,
 
 std::shared_ptr<const SelectedRows> DatasetRows::Select(std::vector<int64_t> indices) {
   auto selected = std::make_shared<SelectedRows>();
+  {
+    const std::lock_guard lock(mutex_);
+    LastOf(indices);  // before a wait for the schema
+  }
   selected->schema = WaitSchema();
   selected->refs.reserve(indices.size());
   uint64_t bytes = 0;

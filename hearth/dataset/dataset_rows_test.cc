@@ -165,13 +165,17 @@ TEST(DatasetRows, RejectsIndicesThatHaveNotArrived) {
   DatasetRows rows({0, 1}, 10);
   const std::vector<int64_t> first = {0};
   EXPECT_EQ(Thrown([&] { rows.IdsOf(first); }).code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(Thrown([&] { rows.Select(first); }).code(), ErrorCode::kInvalidArgument);
   Attempt(0, 0).Write(0, 100).Announce(rows, true);
   Attempt(1, 0).Write(0, 10).Announce(rows);
-  for (const int64_t index : {-1, 110}) {
+  const std::pair<int64_t, std::string> wrong[] = {
+      {-1, "row -1 was requested; rows are counted from 0"},
+      {110, "row 110 was requested, but only 110 rows of this rank have arrived"}};
+  for (const auto& [index, message] : wrong) {
     const std::vector<int64_t> indices = {5, index};
     const Error error = Thrown([&] { rows.Select(indices); });
     EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
-    EXPECT_THAT(error.message(), HasSubstr("only 110 rows of this rank have arrived"));
+    EXPECT_THAT(error.message(), HasSubstr(message));
     EXPECT_EQ(Thrown([&] { rows.IdsOf(indices); }).message(), error.message());
   }
   rows.AbandonAttempt(1, 0);

@@ -11,8 +11,8 @@ namespace {
 // or messages cost more than the steps that they save.
 constexpr size_t kDirectBytes = 32 << 10;
 constexpr size_t kDirectRanks = 8;
-// Limit of recursive doubling. Within a host the processor time of the messages counts, not the
-// network's latency: it sends the fewest (decision 065).
+// Limit of recursive doubling. Within a host, messages cost processor time, not latency: of these
+// algorithms, recursive doubling sends the fewest (decision 065).
 constexpr size_t kDoublingBytes = 64 << 10;
 // Above kHalvingBytes the ring is faster: its chunks keep the network busy while they are summed.
 // It has 2 (world - 1) steps, which are worth it only for parts above kHalvingPart bytes.

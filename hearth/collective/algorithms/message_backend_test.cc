@@ -23,9 +23,9 @@ TEST(MessageBackendTest, ReducesFewerElementsThanRanksRepeatedly) {
   });
 }
 
-// Three algorithms are used, by size: each of these sums takes another one than the sum before.
 class MessageBackendSizes : public ::testing::TestWithParam<int> {};
 
+// Three algorithms are used, by size: each of these sums takes another one than the sum before.
 TEST_P(MessageBackendSizes, ChangesTheAlgorithmBetweenSums) {
   RunGroups(Wiring::kTcp, GetParam(), [](Group& group) {
     const auto largest = static_cast<float>(group.world() - 1);

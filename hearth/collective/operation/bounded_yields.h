@@ -2,10 +2,10 @@
 #pragma once
 
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
-#include <thread>
 
 namespace hearth::collective {
 
@@ -30,10 +30,9 @@ class BoundedYields {
 
   // `ranks`: number of ranks on this host.
   explicit BoundedYields(int ranks, Clock::duration long_yield = std::chrono::microseconds(100))
-      : shares_core_(static_cast<unsigned>(ranks) > std::thread::hardware_concurrency()),
-        long_yield_(long_yield) {}
+      : shares_core_(ranks > Cores()), long_yield_(long_yield) {}
 
-  // Yields that last longer are long.
+  // For tests: yields that last longer are long.
   void set_long_yield(Clock::duration long_yield) { long_yield_ = long_yield; }
 
   // Returns true if ranks share cores: a spin would take the core from the awaited rank.
@@ -59,6 +58,13 @@ class BoundedYields {
   }
 
  private:
+  // Those that this process may use; std::thread::hardware_concurrency() counts the machine's.
+  static int Cores() {
+    cpu_set_t cores;
+    const bool fits = ::sched_getaffinity(::getpid(), sizeof(cores), &cores) == 0;
+    return fits ? CPU_COUNT(&cores) : CPU_SETSIZE;
+  }
+
   const bool shares_core_;
   Clock::duration long_yield_;
   int waits_without_ = 0;

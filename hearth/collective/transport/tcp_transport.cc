@@ -48,9 +48,12 @@ class Spins {
     if (failed_ == kMaxFailedSpins) return false;
     if (++tries_ == limit_ + 1) ++failed_;
     if (tries_ > limit_) return false;
-    // A yield can cost milliseconds on a busy core (decision 050).
-    if (yields_.shares_core()) return yields_.Yield();
-    Pause();
+    if (yields_.shares_core()) {
+      if (yields_.Yield()) return true;
+      tries_ = limit_ + 1;  // sleeps without a spin: neither a success nor a failure
+      return false;
+    }
+    Pause();  // no yield, which can cost milliseconds on a busy core (decision 050)
     return true;
   }
 
@@ -317,7 +320,7 @@ void TcpTransport::ThrowLate() const {
   for (const PeerState* state : active_) {
     if (!Receiving(*state)) continue;
     if (state->header_received == 0) {
-      Throw(ErrorCode::kDeadlineExceeded, "{} had not started before the deadline",
+      Throw(ErrorCode::kDeadlineExceeded, "{} had sent nothing before the deadline",
             state->peer.name());
     }
     if (state->receive == plan_->receives.size()) continue;

@@ -97,7 +97,7 @@ TEST_F(TcpTransportTest, TheDeadlineNamesThePeerThatHasNotStarted) {
   const Error error =
       Thrown([&] { ranks_[1]->Run(Exchange(1, sent, &received), Deadline::After(0)); });
   EXPECT_EQ(error.code(), ErrorCode::kDeadlineExceeded);
-  EXPECT_EQ(error.message(), "rank 0 on host a had not started before the deadline");
+  EXPECT_EQ(error.message(), "rank 0 on host a had sent nothing before the deadline");
 }
 
 TEST_F(TcpTransportTest, AnAbortEndsAWait) {

@@ -367,7 +367,7 @@ void UcxTransport::ThrowLate() const {
   for (const PeerState* state : active_) {
     if (state->receive == plan_->receives.size() && state->receiving.empty()) continue;
     if (!state->header_received) {
-      Throw(ErrorCode::kDeadlineExceeded, "{} had not started before the deadline",
+      Throw(ErrorCode::kDeadlineExceeded, "{} had sent nothing before the deadline",
             state->peer.name());
     }
     // The first incomplete message.
