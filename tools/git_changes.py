@@ -22,16 +22,22 @@ def changed_lines(*command: str, root: Path = ROOT) -> Counter[str]:
 
 
 def counted(numstat: str) -> Counter[str]:
-    """Returns the number of changed lines by path, from git's --numstat."""
+    """Returns the number of changed lines by today's path, from git's --numstat, newest first."""
     lines: Counter[str] = Counter()
+    today: dict[str, str] = {}  # of former paths
     for line in filter(None, numstat.splitlines()):
         added, deleted, path = line.split("\t")
+        former, new = _paths(path)
+        new = today.get(new, new)
+        if former != new:
+            today[former] = new
         if added.isdigit():  # not of a binary file
-            lines[_new_path(path)] += int(added) + int(deleted)
+            lines[new] += int(added) + int(deleted)
     return +lines
 
 
-def _new_path(path: str) -> str:
-    """Returns the new name of a renamed file, which git prints as `a/{b => c}/d` or `a => d`."""
-    path = re.sub(r"\{.* => (.*)\}", r"\1", path).replace("//", "/")
-    return path.partition(" => ")[2] or path
+def _paths(path: str) -> tuple[str, str]:
+    """Returns both names of a renamed file, which git prints as `a/{b => c}/d` or `a => d`."""
+    former = re.sub(r"\{(.*) => .*\}", r"\1", path).replace("//", "/")
+    new = re.sub(r"\{.* => (.*)\}", r"\1", path).replace("//", "/")
+    return former.partition(" => ")[0], new.partition(" => ")[2] or new

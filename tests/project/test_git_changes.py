@@ -33,6 +33,20 @@ def test_files_that_were_only_renamed_have_not_changed(tmp_path):
     assert changed_lines("log", "-5", "--format=", "--", "*.cc", root=tmp_path) == found
 
 
+def test_changes_before_a_rename_are_those_of_the_new_file(tmp_path):
+    git(tmp_path, "init", "-q")
+    (tmp_path / "old").mkdir()
+    for text in ("", "a\nb\n"):
+        (tmp_path / "old" / "edited.cc").write_text(TEXT + text)
+        git(tmp_path, "add", ".")
+        git(tmp_path, "commit", "-qm", "edit")
+    (tmp_path / "old").rename(tmp_path / "new")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "-qm", "rename")
+    found = changed_lines("log", "-5", "--format=", "--", "*.cc", root=tmp_path)
+    assert found == {"new/edited.cc": 2}
+
+
 def test_without_a_repository_nothing_has_changed(tmp_path):
     assert changed_lines("diff", "HEAD", "--", "*.cc", root=tmp_path) == {}
 

@@ -18,8 +18,14 @@ from hearth.spark import session as spark_session
 from waiting import wait_until  # isort: skip
 
 
-def no_trainer_left():
-    return wait_until(lambda: not trainers(), 30)
+@pytest.fixture
+def earlier(spark):
+    """The trainers of earlier tests' predictions, which live as long as their Python workers."""
+    return frozenset(trainers())
+
+
+def no_trainer_left(earlier):
+    return wait_until(lambda: set(trainers()) <= earlier, 30)
 
 
 def train(spark, conf, rows=None):
@@ -28,14 +34,14 @@ def train(spark, conf, rows=None):
     CaffeOnSpark(spark).train(source)
 
 
-def test_a_failing_ranks_message_reaches_the_driver_soon(spark, digits, trained):
+def test_a_failing_ranks_message_reaches_the_driver_soon(spark, digits, trained, earlier):
     conf = digits.config(spark, digits.solver("cos", max_iter=100000), clusterSize="2")
     rows = spark.read.parquet(digits.table("raw", "train"))
     rows = rows.selectExpr("id", "map(label, label) as label", "image")
-    others, seen, at = set(trainers()), {}, []
+    seen, at = {}, []
 
     def has_ended():  # as a trainer does after reporting its failure
-        now = set(trainers()) - others
+        now = set(trainers()) - earlier
         seen.update({pid: time.monotonic() for pid in now - set(seen)})
         return set(seen) - now
 
@@ -51,7 +57,7 @@ def test_a_failing_ranks_message_reaches_the_driver_soon(spark, digits, trained)
     watcher.join()
     assert reported - at[0] < 30
     assert reported - min(seen.values()) < 60  # and they soon ended
-    assert no_trainer_left()
+    assert no_trainer_left(earlier)
 
 
 def test_a_net_that_cannot_be_built_names_its_layer(spark, digits, trained):
@@ -65,16 +71,16 @@ def test_a_net_that_cannot_be_built_names_its_layer(spark, digits, trained):
         train(spark, digits.config(spark, solver, clusterSize="2"))
 
 
-def test_a_killed_trainer_is_named_and_the_others_end(spark, digits):
+def test_a_killed_trainer_is_named_and_the_others_end(spark, digits, earlier):
     conf = digits.config(
         spark, digits.solver("cos", max_iter=1000000), clusterSize="2", maxRestarts="0"
     )
     killed = []
 
     def kill_one():
-        if wait_until(lambda: len(trainers()) == 2, 60):
+        if wait_until(lambda: len(set(trainers()) - earlier) == 2, 60):
             time.sleep(1)
-            killed.append((trainers()[0], time.monotonic()))
+            killed.append((min(set(trainers()) - earlier), time.monotonic()))
             os.kill(killed[0][0], signal.SIGKILL)
 
     killer = threading.Thread(target=kill_one)
@@ -84,12 +90,12 @@ def test_a_killed_trainer_is_named_and_the_others_end(spark, digits):
     reported = time.monotonic()
     killer.join()
     assert reported - killed[0][1] < 30
-    assert no_trainer_left()
+    assert no_trainer_left(earlier)
 
 
-def test_a_training_leaves_no_process_behind(spark, digits):
+def test_a_training_leaves_no_process_behind(spark, digits, earlier):
     train(spark, digits.config(spark, digits.solver("cos", max_iter=5), clusterSize="2"))
-    assert no_trainer_left()
+    assert no_trainer_left(earlier)
 
 
 def test_more_ranks_than_slots_fail_in_seconds(spark, digits):

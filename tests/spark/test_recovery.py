@@ -4,7 +4,7 @@ import random
 import re
 
 import pytest
-from faults import KINDS, FaultInjector, FullDisk, Quiet, trainers
+from faults import KINDS, FaultInjector, FullDisk, Quiet
 from waiting import wait_until
 
 from hearth import HearthError
@@ -52,7 +52,7 @@ def check_recovered(injector, unbroken):
     assert starts[-1] >= 20  # from a snapshot, not from the beginning
     hashes = {event["weights_sha256"] for event in injector.of("done")}
     assert hashes == {unbroken[0]}
-    assert wait_until(lambda: not trainers(), 30)
+    assert wait_until(lambda: not injector.ranks(), 30)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -174,7 +174,7 @@ def test_after_max_restarts_the_failure_is_clear(train):
     with pytest.raises(HearthError, match=r"rank \d on host .*failed after 1 restarts"):
         train(injector, maxRestarts="1")
     assert injector.injected == 2
-    assert wait_until(lambda: not trainers(), 30)
+    assert wait_until(lambda: not injector.ranks(), 30)
 
 
 def test_an_error_of_the_net_is_not_retried(spark, digits):

@@ -93,9 +93,8 @@ def test_a_killed_rank_of_a_fit_is_named_soon(sc, tmp_path):
     cluster = start(sc, tmp_path, "node", restart=False)
     with pytest.raises(NodeError, match=r"worker:1 on host \S+ failed: its process was .*SIGKILL"):
         cluster.train(sc.parallelize(range(ROWS), 16), num_epochs=1)
-    assert (
-        time.time() - float((tmp_path / "when").read_text()) < 30
-    )  # a fraction of a second on an idle machine
+    # A fraction of a second on an idle machine.
+    assert time.time() - float((tmp_path / "when").read_text()) < 30
     with pytest.raises(NodeError, match=r"worker:1 on host .*SIGKILL"):
         cluster.shutdown()
     assert no_node_left()

@@ -133,7 +133,8 @@ def compared_with_float32(config: Config, means: dict[str, list[float]]) -> Iter
     from hearth.caffeonspark.data_source import DataSource
 
     precision = config.precision
-    if any(layer["type"] == "HDF5Output" for layer in config.net["layer"]):
+    tested = [x for x in config.net["layer"] if {"phase": "TRAIN"} not in x.get("include", [])]
+    if any(layer["type"] == "HDF5Output" for layer in tested):
         reason = "as that would write the net's HDF5Output again"
         yield f"{precision} is not compared with float32, {reason}\n"
         return

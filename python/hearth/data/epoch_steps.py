@@ -89,17 +89,19 @@ class EpochSteps:
     def _read(self, position: Position) -> Iterator[Step]:
         options, size, at = self._options, self._options.batch_size, position.taken
         rows = self._open(position)
+        rest = None  # this rank's rows from `at` on, fewer than a batch
         if options.uneven != "drop":
             # As long as this rank has rows, its steps do not depend on the rows of other ranks.
-            while (taken := rows.reader.take(at, size, False)).count == size:
+            while (rest := rows.reader.take(at, size, False)).count == size:
                 at += size
-                yield Step(position.epoch, taken, size, at)
+                yield Step(position.epoch, rest, size, at)
         end = self._end(rows.count())
         while at < end:
             count = min(size, end - at)
             if count < size and options.drop_last:
                 return
-            taken = rows.reader.take(at, count, False)
+            taken = rows.reader.take(at, count, False) if rest is None else rest
+            rest = None
             unrepeated = taken.count
             if unrepeated < count:
                 taken = rows.reader.take(at, count, True)

@@ -172,10 +172,10 @@ class Loader:
     def _claim_position(self) -> Position:
         """The position for an iteration that starts now."""
         with self._moving:
+            self._maker.start_processes()  # if they cannot start, the position stays
             if self._position.started:  # its iteration was abandoned
                 self._move_to(self._start_of(self._position.epoch + 1))
             self._position.started = True
-            self._maker.start_processes()
             return self._position
 
     def _batches(self) -> Iterator[Future[PreparedBatch]]:
@@ -199,8 +199,9 @@ class Loader:
             if future.exception() is None:
                 self._count(position, future.result())
             yield future
-        if not position.replaced:
-            self._move_to(self._start_of(position.epoch + 1))
+        with self._moving:
+            if not position.replaced:
+                self._move_to(self._start_of(position.epoch + 1))
 
     def _count(self, position: Position, prepared: PreparedBatch) -> None:
         position.advance(prepared.end)
