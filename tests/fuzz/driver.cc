@@ -25,13 +25,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 // NOLINTBEGIN(bugprone-reserved-identifier)
 extern "C" __attribute__((weak)) void __sanitizer_set_death_callback(void (*callback)());
 // A target may have others.
-extern "C" __attribute__((weak)) const char* __asan_default_options() {
+extern "C" __attribute__((weak, visibility("default"))) const char* __asan_default_options() {
   return "max_allocation_size_mb=1024:hard_rss_limit_mb=2048:handle_segv=1:detect_leaks=1";
 }
-extern "C" const char* __ubsan_default_options() { return "halt_on_error=1:print_stacktrace=1"; }
-// libhdf5 keeps freed blocks in lists for later use; it frees them at the end of the process only
-// if every file was closed without an error.
-extern "C" const char* __lsan_default_suppressions() { return "leak:H5FL__malloc\n"; }
+extern "C" __attribute__((visibility("default"))) const char* __ubsan_default_options() {
+  return "halt_on_error=1:print_stacktrace=1";
+}
 // NOLINTEND(bugprone-reserved-identifier)
 
 namespace {

@@ -22,7 +22,7 @@ using namespace hearth;  // an entry function, nothing else
 
 // The HDF5 library fails where an allocation fails, and leaks on errors.
 // NOLINTNEXTLINE(bugprone-reserved-identifier)
-extern "C" const char* __asan_default_options() {
+extern "C" __attribute__((visibility("default"))) const char* __asan_default_options() {
   return "max_allocation_size_mb=1024:hard_rss_limit_mb=2048:handle_segv=1:detect_leaks=0:"
          "allocator_may_return_null=1";
 }
