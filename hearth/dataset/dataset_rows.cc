@@ -124,8 +124,10 @@ bool DatasetRows::MayReplaceCurrent(const Slot& slot, const Attempt& attempt) co
   }
   const bool enough = attempt.rows->rows() >= rows;
   const bool same = enough && (rows == 0 || attempt.rows->HashOf(rows) == current.HashOf(rows));
-  const bool may_still_match = !slot.current_lost || (!enough && !attempt.complete);
-  Require(same || may_still_match, ErrorCode::kDataLoss,
+  // A lost attempt's successor may still deliver the rows that were read. While the current attempt
+  // lives, another one that differs is ignored.
+  const bool undecided = !slot.current_lost || (!enough && !attempt.complete);
+  Require(same || undecided, ErrorCode::kDataLoss,
           "attempt {} of partition {} has other rows than attempt {}, {} of which were already "
           "read; rows of a dataset must be the same each time they are computed: cache or "
           "checkpoint the frame, or sort it by a unique key",

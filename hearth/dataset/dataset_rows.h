@@ -131,11 +131,11 @@ class DatasetRows {
   WakeUp changed_;
   std::vector<Slot> slots_;  // by partition
   std::vector<int64_t> totals_;
-  std::vector<int64_t> bases_;                  // index of each partition's first row, where known
-  int64_t prefix_ = 0;                          // rows that have arrived without a gap
-  int64_t arrived_ = 0;                         // its largest value: it falls with a lost attempt
-  int64_t rows_ = -1;                           // total of the rank, -1 until known
-  std::shared_ptr<const PartitionRows> first_;  // keeps the columns alive
+  std::vector<int64_t> bases_;  // index of each partition's first row, where known
+  int64_t prefix_ = 0;          // rows that have arrived without a gap
+  int64_t arrived_ = 0;         // largest prefix_ so far, which a lost attempt lowers
+  int64_t rows_ = -1;           // total of the rank, -1 until known
+  std::shared_ptr<const PartitionRows> first_;                  // keeps the columns alive
   std::set<std::shared_ptr<const formats::MappedFile>> files_;  // that hold values
   std::exception_ptr error_;
   uint64_t touched_bytes_ = 0;

@@ -93,8 +93,9 @@ bool JpegDecoder::Finish() {
 }
 
 void ReadJpegHeader(std::string_view bytes, JpegDecoder* decoder) {
-  Require(decoder->ReadHeader(bytes), ErrorCode::kDataLoss, "JPEG image of {} bytes: {}",
-          bytes.size(), decoder->message());
+  Require(decoder->ReadHeader(bytes), ErrorCode::kDataLoss,
+          "cannot read the header of a JPEG image of {} bytes: {}", bytes.size(),
+          decoder->message());
   Require(decoder->height() * decoder->width() <= kMaxImagePixels, ErrorCode::kDataLoss,
           "JPEG image of {} x {} pixels is larger than the limit of {} pixels", decoder->height(),
           decoder->width(), kMaxImagePixels);

@@ -113,8 +113,8 @@ Image DecodePng(std::string_view bytes, ColorMode mode) {
 
 void DecodePng(std::string_view bytes, ColorMode mode, bool red_first, Image* image) {
   PngDecoder decoder(bytes);
-  Require(decoder.ReadHeader(), ErrorCode::kDataLoss, "PNG image of {} bytes: {}", bytes.size(),
-          decoder.message());
+  Require(decoder.ReadHeader(), ErrorCode::kDataLoss,
+          "cannot read the header of a PNG image of {} bytes: {}", bytes.size(), decoder.message());
   Require(decoder.height() * decoder.width() <= kMaxImagePixels, ErrorCode::kDataLoss,
           "PNG image of {} x {} pixels is larger than the limit of {} pixels", decoder.height(),
           decoder.width(), kMaxImagePixels);

@@ -246,6 +246,7 @@ void TrainSession::Fail(const rendezvous::Failure& failure) {
     failure_ = failure;
   }
   failed_.notify_all();
+  // groups_ abort by their own subscriptions (Group::Connect).
   for (auto& group : team_.groups) group->Abort(Message(failure));
   if (hooks_.on_failure) hooks_.on_failure(failure);
 }

@@ -59,8 +59,11 @@ class TrainSession {
   void RunDevice(int device);
   void Finish();
   void Send(const nlohmann::json& event);
+  // Reports this rank's failure to the others, and aborts its groups.
   void FailLocally(const std::exception_ptr& exception, int64_t iteration, Cause cause);
+  // After the threads are joined: reports a failure that another rank may have caused.
   void ReportConsequence();
+  // Records the first failure, of any rank, and ends what waits; later ones are ignored.
   void Fail(const rendezvous::Failure& failure);
   std::string Message(const rendezvous::Failure& failure) const;
   std::optional<rendezvous::Failure> failure();

@@ -186,7 +186,7 @@ def test_nodes_of_a_cluster_that_the_program_made_itself_are_refused():
         TFSparkNode.run(print, {}, meta, False, None, ["input"], False)([0])
     node = {"executor_id": 0, "host": "h", "job_name": "worker", "task_index": 0, "authkey": b"x"}
     for call in (lambda: TFSparkNode.train([node], meta), lambda: TFSparkNode.inference([node])):
-        with pytest.raises(ValueError, match=r"does not belong to a running cluster with a worker"):
+        with pytest.raises(ValueError, match=r"names no node of a running cluster that takes rows"):
             call()
 
 

@@ -13,7 +13,7 @@ class RowChoice {
  public:
   explicit RowChoice(const ComputeDevice& device) : device_(device) {}
 
-  // Must be filled before the calls below.
+  // The layer fills it before count() and Copy().
   std::vector<int64_t>& rows() { return rows_; }
   int64_t count() const { return static_cast<int64_t>(rows_.size()); }
 

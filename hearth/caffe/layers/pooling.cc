@@ -72,7 +72,7 @@ class PoolingLayer : public Layer {
                         bottom[0]->device_diff());
       return;
     }
-    if (gates_bottom()) {
+    if (gates_bottom()) {  // the ReLU below left its gradient to this layer (MoveReluGates)
       float* dy = top[0]->diff_ptr();
       RectifierGradient(top[0]->data_ptr(), dy, 0, dy, top[0]->count());
     }

@@ -257,8 +257,9 @@ class ScaleLayer : public BroadcastLayer, public ScalesNormalized {
 
   bool has_bias() const { return param_.scale_param().bias_term(); }
 
-  Blob input_;                              // in place only
-  Normalization* normalization_ = nullptr;  // if set, its gradient is computed with this one's
+  Blob input_;  // in place only
+  // The BatchNorm below, if this layer also computes its gradient; else null.
+  Normalization* normalization_ = nullptr;
 };
 
 }  // namespace

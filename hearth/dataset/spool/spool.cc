@@ -12,7 +12,8 @@ namespace {
 
 using batch::BatchView;
 
-constexpr uint64_t kPagesAroundARead = 64 << 10;  // /sys/kernel/debug/fault_around_bytes
+// Bytes that the kernel maps around each page that is read: its default of fault_around_bytes.
+constexpr uint64_t kPagesAroundARead = 64 << 10;
 
 }  // namespace
 

@@ -43,8 +43,8 @@ def feed_spec(
     nodes = fed_nodes(cluster_info)
     if not nodes or "feed_port" not in nodes[0]:
         raise invalid(
-            "this cluster_info does not belong to a running cluster with a worker: feed "
-            "the nodes by its train() and inference()"
+            "cluster_info names no node of a running cluster that takes rows: pass the nodes of "
+            "such a cluster, or call its train() or inference()"
         )
     return FeedSpec(
         token=str(nodes[0]["authkey"]),

@@ -187,7 +187,7 @@ class OlderGroup(dist.ProcessGroup):
     def _hold(self, work: Work) -> Work:
         return _Held(work, self._held) if _IS_2_6 else work
 
-    # GPU tensors.
+    # GPU tensors go to NCCL's group, which is created on first use.
 
     def _configuration(self) -> str | None:
         return dist.distributed_c10d._world.pg_backend_config.get(self)

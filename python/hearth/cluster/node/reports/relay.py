@@ -201,5 +201,5 @@ def _write_all(fd: int, data: bytes) -> None:
 def flush_own_output() -> None:
     """Called in the program: flushes its buffers to the pipes."""
     for stream in (sys.stdout, sys.stderr):
-        with suppress(Exception):
+        with suppress(Exception):  # a closed stream has nothing left
             stream.flush()
