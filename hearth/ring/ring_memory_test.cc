@@ -1,11 +1,48 @@
 #include "hearth/ring/ring_memory.h"
 
 #include <cstring>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <string>
 
 #include "hearth/base/testing/error_testing.h"
+#include "hearth/ring/testing/ring_testing.h"
 
 namespace hearth::ring {
 namespace {
+
+// The document's example: the bytes of each line by their offset.
+std::map<size_t, std::string> DocumentedRing() {
+  std::ifstream file(HEARTH_TEST_DATA "/../../docs/format_batch.md");
+  std::map<size_t, std::string> lines;
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream words(line.starts_with("    ") ? line : "");
+    size_t offset = 0;
+    std::string bytes;
+    words >> std::hex >> offset;
+    for (int byte = 0; words >> byte;) bytes.push_back(static_cast<char>(byte));
+    if (bytes.size() == 16) lines[offset] = bytes;
+  }
+  return lines;
+}
+
+using RingMemoryTest = RingTest;
+
+TEST_F(RingMemoryTest, EqualsTheDocumentedBytes) {
+  Open(64 << 10);
+  EXPECT_TRUE(writer_->WriteFlush(Soon()));
+  constexpr size_t kBytes = (4 << 10) + (64 << 10);
+  const Mapping mapping(memory_.get(), 0, kBytes);
+  const std::string_view bytes(reinterpret_cast<const char*>(mapping.data()), kBytes);
+  const auto documented = DocumentedRing();
+  EXPECT_EQ(documented.size(), 3u);
+  for (size_t offset = 0; offset < kBytes; offset += 16) {
+    const auto line = documented.find(offset);
+    const std::string expected = line == documented.end() ? std::string(16, '\0') : line->second;
+    ASSERT_EQ(bytes.substr(offset, 16), expected) << offset;
+  }
+}
 
 TEST(RingMemory, EveryEntryUpToTheCapacityIsContiguous) {
   for (const size_t bytes : {size_t{100'000}, size_t{20} << 20}) {
