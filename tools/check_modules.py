@@ -48,7 +48,7 @@ MAY_USE = {
 # The folders within some modules, in their order: the files of each may include those before it.
 # Empty: the files on top; a module without them has none. Tests may include these as well.
 FOLDER_ORDER = {
-    "collective": ["operation", "transport", "algorithms", "shared", "device", ""],
+    "collective": ["operation", "transport", "algorithms", "shared_memory", "device", ""],
     "dataset": ["order", "spool", ""],
     "trainer": ["job", "rows", "step", "", "local"],
     "caffe": [

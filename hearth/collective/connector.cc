@@ -11,7 +11,7 @@
 #include "hearth/base/timeline.h"
 #include "hearth/collective/group_impl.h"
 #include "hearth/collective/hierarchical_backend.h"
-#include "hearth/collective/shared/shared_backend.h"
+#include "hearth/collective/shared_memory/shared_backend.h"
 #include "hearth/collective/transport/tcp_transport.h"
 #include "hearth/collective/transport/tls_stream.h"
 #include "hearth/collective/transport/ucx_transport.h"

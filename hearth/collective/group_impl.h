@@ -15,8 +15,8 @@
 #include "hearth/collective/group.h"
 #include "hearth/collective/operation/abort_signal.h"
 #include "hearth/collective/operation/backend.h"
-#include "hearth/collective/shared/arena.h"
-#include "hearth/collective/shared/local_ranks.h"
+#include "hearth/collective/shared_memory/arena.h"
+#include "hearth/collective/shared_memory/local_ranks.h"
 #include "hearth/collective/stall_watch.h"
 #include "hearth/rendezvous/failure_watch.h"
 

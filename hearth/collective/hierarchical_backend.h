@@ -5,7 +5,7 @@
 
 #include "hearth/collective/algorithms/message_backend.h"
 #include "hearth/collective/operation/backend.h"
-#include "hearth/collective/shared/shared_backend.h"
+#include "hearth/collective/shared_memory/shared_backend.h"
 #include "hearth/collective/topology.h"
 
 namespace hearth::collective {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "hearth/collective/operation/peer.h"
-#include "hearth/collective/shared/shared_page.h"
+#include "hearth/collective/shared_memory/shared_page.h"
 #include "hearth/collective/transport/rdma_device.h"
 
 namespace hearth::collective {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "hearth/base/error.h"
-#include "hearth/collective/shared/shared_page.h"
+#include "hearth/collective/shared_memory/shared_page.h"
 
 namespace hearth::collective {
 namespace {

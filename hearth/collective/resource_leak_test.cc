@@ -18,7 +18,7 @@
 #include "hearth/base/hmac.h"
 #include "hearth/collective/operation/abort_signal.h"
 #include "hearth/collective/queue.h"
-#include "hearth/collective/shared/shared_page.h"
+#include "hearth/collective/shared_memory/shared_page.h"
 #include "hearth/collective/testing/device_testing.h"
 #include "hearth/collective/testing/failure_testing.h"
 #include "hearth/collective/testing/process_resources_testing.h"

@@ -52,10 +52,10 @@ def test_an_arrow_within_caffe_that_points_down_is_named(tmp_path):
 
 def test_a_folder_uses_no_file_on_top_of_its_module_but_its_tests_may(tmp_path):
     include = '#include "hearth/collective/group.h"\n'
-    for name in ("connect.cc", "shared/arena.cc", "shared/arena_test.cc"):
+    for name in ("connect.cc", "shared_memory/arena.cc", "shared_memory/arena_test.cc"):
         write(tmp_path / "collective" / name, include)
     (wrong,) = check_modules.wrong_includes(tmp_path)
-    assert "arena.cc includes collective/group.h, which collective/shared may not use" in wrong
+    assert "arena.cc includes collective/group.h, which collective/shared_memory may not use" in wrong
 
 
 def test_only_tests_include_test_support(tmp_path):

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "hearth/base/thread.h"
-#include "hearth/collective/shared/local_ranks.h"
+#include "hearth/collective/shared_memory/local_ranks.h"
 
 namespace hearth::collective {
 

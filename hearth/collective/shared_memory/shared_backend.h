@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "hearth/collective/operation/backend.h"
-#include "hearth/collective/shared/arena.h"
-#include "hearth/collective/shared/local_ranks.h"
-#include "hearth/collective/shared/mailbox.h"
+#include "hearth/collective/shared_memory/arena.h"
+#include "hearth/collective/shared_memory/local_ranks.h"
+#include "hearth/collective/shared_memory/mailbox.h"
 
 namespace hearth::collective {
 

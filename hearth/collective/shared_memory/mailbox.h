@@ -6,8 +6,8 @@
 
 #include "hearth/base/deadline.h"
 #include "hearth/collective/operation/backend.h"
-#include "hearth/collective/shared/arena.h"
-#include "hearth/collective/shared/local_ranks.h"
+#include "hearth/collective/shared_memory/arena.h"
+#include "hearth/collective/shared_memory/local_ranks.h"
 
 namespace hearth::collective {
 

@@ -6,7 +6,7 @@
 
 #include "hearth/base/deadline.h"
 #include "hearth/base/shared_memory.h"
-#include "hearth/collective/shared/local_ranks.h"
+#include "hearth/collective/shared_memory/local_ranks.h"
 
 namespace hearth::collective {
 

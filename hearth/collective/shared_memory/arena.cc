@@ -1,4 +1,4 @@
-#include "hearth/collective/shared/arena.h"
+#include "hearth/collective/shared_memory/arena.h"
 
 #include <sys/mman.h>
 

@@ -15,7 +15,7 @@
 #include "hearth/collective/operation/futex.h"
 #include "hearth/collective/operation/pause.h"
 #include "hearth/collective/operation/peer.h"
-#include "hearth/collective/shared/shared_page.h"
+#include "hearth/collective/shared_memory/shared_page.h"
 
 namespace hearth::collective {
 

@@ -1,4 +1,4 @@
-#include "hearth/collective/shared/mailbox.h"
+#include "hearth/collective/shared_memory/mailbox.h"
 
 #include <algorithm>
 #include <cstring>

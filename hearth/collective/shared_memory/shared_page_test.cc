@@ -1,4 +1,4 @@
-#include "hearth/collective/shared/shared_page.h"
+#include "hearth/collective/shared_memory/shared_page.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>

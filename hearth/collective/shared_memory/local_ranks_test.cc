@@ -1,4 +1,4 @@
-#include "hearth/collective/shared/local_ranks.h"
+#include "hearth/collective/shared_memory/local_ranks.h"
 
 #include <gtest/gtest.h>
 

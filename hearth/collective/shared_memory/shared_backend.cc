@@ -1,4 +1,4 @@
-#include "hearth/collective/shared/shared_backend.h"
+#include "hearth/collective/shared_memory/shared_backend.h"
 
 #include "hearth/collective/operation/combine.h"
 
