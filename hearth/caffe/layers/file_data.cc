@@ -45,6 +45,8 @@ void FileDataLayer::set_batch_size(int64_t batch_size) {
   batch_size_ = batch_size;
 }
 
+// Only counts: a resumed run calls it for each minibatch that was used, and Forward then skips all
+// but the last one at once.
 std::optional<int64_t> FileDataLayer::Fetch() {
   ++fetched_;
   return std::nullopt;
@@ -53,12 +55,14 @@ std::optional<int64_t> FileDataLayer::Fetch() {
 void FileDataLayer::Forward(const Blobs& bottom, const Blobs& top) {
   int64_t steps = std::exchange(fetched_, 0);
   if (prefetcher_ == nullptr) {
+    // Before the thread starts, skipped items are passed without being read.
     const int64_t passed = std::max<int64_t>(steps - 1, 0) * batch_size_;
     prefetcher_ =
         std::make_unique<Prefetcher>(prefetch(), std::make_unique<Batches>(*this, passed));
     steps = 1;
   }
   const DataBatch* batch = &prefetcher_->Next();
+  // Once it runs, it has read ahead: batches are dropped.
   for (; steps > 1; --steps) batch = &prefetcher_->Next();
   for (const auto& bad : batch->invalid_rows) context().on_invalid_row(bad.id, bad.reason);
   for (size_t i = 0; i < top.size(); ++i) {

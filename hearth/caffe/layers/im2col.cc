@@ -9,6 +9,9 @@
 namespace hearth::caffe {
 namespace {
 
+// y[n, (c, tap), p] = x[n, c, p * stride - pad + tap * dilation], 0 in the padding: the matrix by
+// which Caffe computes a convolution as a product. dx adds up dy over the windows that share a
+// value.
 class Im2colLayer : public Layer {
  public:
   using Layer::Layer;
@@ -63,6 +66,8 @@ class Im2colLayer : public Layer {
     for (int64_t tap = 0; tap < taps_; ++tap) {
       Tensor values = images.view(image_shape_);
       Tensor column = columns.view(column_shape_).select(2, tap);
+      // Each spatial axis, last one first, narrows both views to the windows in which the tap is
+      // inside.
       int64_t rest = tap;
       for (int64_t i = static_cast<int64_t>(window_.kernel.size()); i-- > 0;) {
         const int64_t first = rest % window_.kernel[i] * window_.dilation[i] - window_.pad[i];

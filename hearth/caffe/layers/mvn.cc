@@ -9,6 +9,8 @@
 namespace hearth::caffe {
 namespace {
 
+// y = (x - mean) / (deviation + eps) for each image, or each channel of it without across_channels.
+// With m(...) the mean over such a row: dx = (dy - m(dy) - y * m(dy * y)) / (deviation + eps).
 class MvnLayer : public Layer {
  public:
   using Layer::Layer;
@@ -86,7 +88,8 @@ class MvnLayer : public Layer {
     dx.mul_(scale_.device_data());
   }
 
-  // eps is added to the standard deviation, as in Caffe.
+  // eps is added to the standard deviation, as in Caffe. In two passes, as the mean of squares
+  // minus the squared mean loses digits.
   void Normalize(const float* x, float* y, float* scale) const {
     double sum = 0, squares = 0;
     for (int64_t i = 0; i < size_; ++i) sum += x[i];

@@ -36,6 +36,7 @@ class RnnLayer : public RecurrentLayer {
     states_[0].device_data().copy_(hidden[steps_ - 1]);
     ReturnStates(top);
 
+    // Outputs do not enter later steps, so they are one product over all steps.
     Tensor output = Flat(output_.device_data());
     Multiply(Flat(hidden), out_weight().device_data().t(), out_bias().device_data(), output);
     if (on_device()) {
@@ -48,6 +49,7 @@ class RnnLayer : public RecurrentLayer {
 
   void Backward(const Blobs& top, const std::vector<bool>& propagate_down,
                 const Blobs& bottom) override {
+    // First the outputs' part of the hidden values' gradient, to which the steps add.
     BackwardOutput(*top[0]);
     on_device() ? StepsBackOnDevice(bottom[1]->device_data()) : StepsBack(bottom[1]->data_ptr());
     BackwardInputs(propagate_down, bottom);
@@ -104,6 +106,7 @@ class RnnLayer : public RecurrentLayer {
         Map(
             d_sums, [](float g, float h) { return g * (1 - h * h); }, Part(d_hidden, t, begin, end),
             Part(hidden, t, begin, end));
+        // As in Caffe, the state before the first step gets no gradient.
         if (t == 0) break;
         Tensor d_before = Part(d_carried, t, begin, end);
         Multiply(d_sums, weight, {}, d_before);
