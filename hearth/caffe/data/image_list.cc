@@ -27,6 +27,7 @@ std::vector<ListedImage> ReadImageList(const std::string& uri) {
   for (int number = 1; std::getline(text, whole); ++number) {
     const std::string_view line = Trim(whole);
     if (line.empty()) continue;
+    // The label is what follows the last blank: a path may contain blanks, as in Caffe.
     const size_t gap = line.find_last_of(kBlanks);
     ListedImage image;
     const char* const end = line.data() + line.size();

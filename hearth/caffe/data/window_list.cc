@@ -9,7 +9,9 @@
 namespace hearth::caffe {
 namespace {
 
-// "# index", path, channels, height, width, number of windows; then the windows.
+// The format of Caffe's window files, separated by blanks: "# index", path, channels, height,
+// width, number of windows; then for each window label, overlap, x1, y1, x2, y2. Windows whose
+// overlap is between the two thresholds are neither foreground nor background, and are not used.
 struct Reader {
   const std::string& uri;
   std::istringstream text;

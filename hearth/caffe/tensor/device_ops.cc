@@ -18,12 +18,13 @@ HearthDeviceValue Operand::value() const {
 namespace device {
 namespace {
 
+// For operations whose first argument is the tensor that they write.
 template <typename... Arguments>
 void Into(HearthDeviceOperation operation, const Tensor& out, const Arguments&... arguments) {
   CallDevice(operation, {ValueOf(Operand(out)), ValueOf(arguments)...});
 }
 
-// The handles of a list, for a call.
+// The handles of a list of tensors. Must live until the call returns, as the value points to them.
 class Handles {
  public:
   explicit Handles(const Tensors& tensors) {
@@ -39,12 +40,14 @@ class Handles {
   std::vector<void*> handles_;
 };
 
+// Takes ownership of a list's handles, before the next call reuses its array.
 Tensors Adopted(const HearthDeviceValue& list) {
   Tensors tensors;
   for (int32_t i = 0; i < list.count; ++i) tensors.push_back(Tensor::Adopt(list.tensors[i]));
   return tensors;
 }
 
+// Gradients that were not requested stay undefined.
 std::array<Tensor, 3> FirstThree(const DeviceResults& results) {
   std::array<Tensor, 3> tensors;
   for (size_t i = 0; i < 3; ++i) {
@@ -55,7 +58,7 @@ std::array<Tensor, 3> FirstThree(const DeviceResults& results) {
   return tensors;
 }
 
-// Integers are passed as such: a tensor of integers accepts no other numbers.
+// An integer if it is whole: ATen rejects a floating-point factor for tensors of integers.
 Operand Factor(double factor) {
   const auto whole = static_cast<int64_t>(factor);
   return static_cast<double>(whole) == factor ? Operand(whole) : Operand(factor);
@@ -71,6 +74,8 @@ Tensor Viewed(const Tensor& x, HearthDeviceOperation operation, const Shape& int
 
 const Tensor& Copy(const Tensor& to, const Tensor& from) {
   if (to.on_host()) {
+    // The library writes a dense array of the device tensor's shape. So a view on the host is
+    // written by way of an array, and a broadcast is expanded before.
     const Tensor dense = to.is_contiguous() ? to : Tensor::Empty(to.sizes());
     const HearthDeviceValue memory{HearthDeviceValue::kPointer, 0, {.pointer = dense.data_ptr()}};
     const Tensor repeated = from.sizes() == to.sizes() ? from : from.expand(to.sizes());
@@ -197,11 +202,13 @@ Tensor zeros_like(const Tensor& like) { return full(like.sizes(), 0, like); }
 Tensor zeros_like(const Tensor& like, HearthDeviceDtype type) { return zeros_like(like).to(type); }
 
 void avg_pool2d_out(const Tensor& y, const Tensor& x, const PoolWindow& window) {
+  // The last argument divides by the window's size, padding included, as Caffe does.
   Into(HEARTH_OP_avg_pool2d, y, x, Pair(window.kernel), Pair(window.stride), Pair(window.pad),
        Operand(window.rounds_up), Operand(false));
 }
 
 Tensor sum_pool2d(const Tensor& x, int64_t size) {
+  // An average with divisor 1; padding of half the size keeps the shape.
   return Made(HEARTH_OP_avg_pool2d, x, Shape{size, size}, Shape{1, 1}, Shape{size / 2, size / 2},
               Operand(false), Operand(true));
 }
