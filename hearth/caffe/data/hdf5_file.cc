@@ -26,14 +26,16 @@ Hdf5Handle SpaceOf(const Shape& shape) {
   return {H5Screate_simple(static_cast<int>(extents.size()), extents.data(), nullptr), H5Sclose};
 }
 
+// Bytes by which a file in memory grows.
 constexpr size_t kMemoryStep = 1 << 20;
 
 // A file may claim values that it does not contain, which the library then fills in. Up to one
 // label per row of a million rows is accepted: writers of zeros may leave them unwritten. Beyond
-// that, a byte on disk yields at most the expansion of the best filter.
+// that, a byte on disk counts for at most 1,100 values: deflate makes 1,032 bytes of one at most.
 constexpr int64_t kAlwaysTaken = 1 << 20;
 constexpr uint64_t kMaxValuesPerByte = 1100;
 
+// Bytes. Caffe's only text is the name of the weights' file in a solver's state.
 constexpr size_t kLongestText = 1 << 16;
 
 // Called by the library before it opens another file for a link.

@@ -28,6 +28,9 @@ Prefetcher::~Prefetcher() {
   changed_.notify_all();
 }
 
+// Batches go round: the thread fills one of free_ and puts it into full_; the caller has current_,
+// which returns to free_ with the next call. So `depth` batches are ready or being filled, plus one
+// in use.
 const DataBatch& Prefetcher::Next() {
   std::unique_lock lock(mutex_);
   // A requested epoch must have begun: until then, `full_` and `over_` are those of the old one.

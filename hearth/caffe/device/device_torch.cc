@@ -1,5 +1,5 @@
 // The device library for torch: a table of ATen's functions behind the C interface of
-// net/device_api.h. Knows nothing of nets; compiled against one version of torch.
+// tensor/device_api.h. Knows nothing of nets; compiled against one version of torch.
 #include <ATen/ATen.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <torch/version.h>

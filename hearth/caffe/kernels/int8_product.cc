@@ -28,7 +28,7 @@ using Type = memory::data_type;
 constexpr int64_t kMostProducts = std::numeric_limits<int32_t>::max() / (127 * 127);
 constexpr int64_t kInt8Grain = 16384;  // minimum number of values worth a thread
 
-// Memory for bytes, in floats.
+// Memory for bytes, as a tensor of floats.
 Tensor EmptyBytes(size_t bytes) {
   return Tensor::Empty({static_cast<int64_t>(bytes / sizeof(float) + 1)});
 }
@@ -77,6 +77,7 @@ struct Int8Product::Primitives {
     if (!IsSupported()) return false;
     x = {x_of(Type::u8), x_of(Type::s8)};
     try {
+      // Both must be fast: only each Forward shows whether x has negative values.
       for (size_t i = 0; i < x.size(); ++i) {
         kernels[i].desc = make(x[i]);
         if (!IsFast(kernels[i].desc)) return false;

@@ -17,7 +17,7 @@ namespace {
 
 using dnnl::memory;
 
-// Threads use few kinds of products; this bounds the cache if minibatch sizes differ each time.
+// A net has far fewer kinds of products; this bounds the cache if minibatch sizes keep changing.
 constexpr size_t kMaxCached = 512;
 
 // The cache key of a prepared product. The number of threads belongs to it, since oneDNN divides

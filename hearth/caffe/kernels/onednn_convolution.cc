@@ -96,6 +96,7 @@ const OnednnConvolution::Spec& OnednnConvolution::spec() const { return primitiv
 void OnednnConvolution::Forward(const Tensor& x, const Tensor& w, const Tensor& b, Tensor& y) {
   Primitives& p = *primitives_;
   Guarded("forward", p.spec, [&] {
+    // Scratch memory is shared by all layers of the thread: the three arguments use one kind each.
     Reordered& x_in = Reordered::Cached(p.x_in, OnednnScratch::kImage, OnednnLayout(x), p.x);
     Reordered& w_in = Reordered::Cached(p.w_in, OnednnScratch::kWeights, p.plain_w,
                                         p.forward_desc.weights_desc());

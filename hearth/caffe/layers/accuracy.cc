@@ -79,7 +79,7 @@ class AccuracyLayer : public Layer {
     return seen == 0 ? 0.f : static_cast<float>(right) / static_cast<float>(seen);
   }
 
-  // A class with the same score as the true one counts as better.
+  // As in Caffe, a class with the same score as the true one counts as better.
   bool IsRight(const float* scores, int64_t i, int64_t label) const {
     const float* row =
         scores + i / layout_.inner * layout_.classes * layout_.inner + i % layout_.inner;

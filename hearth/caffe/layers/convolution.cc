@@ -114,8 +114,8 @@ class ConvolutionLayer : public Layer {
   }
 
  private:
-  // For bottoms of one shape and layout. Null if there are no values. Transposed, it is the
-  // gradient of a convolution in the opposite direction.
+  // Prepares the convolution for bottoms of one shape; none if there are no values. Transposed, it
+  // is the one in the opposite direction, whose gradient Forward computes.
   void Plan(const Blob& bottom, const Shape& top) {
     if (on_device() || bottom.count() == 0) {
       convolution_.reset();

@@ -25,7 +25,8 @@ class DatabaseDataLayer : public ImageFileLayer {
             data.source());
     ShapeTops(ItemAtCursor(), top);
     if (data.rand_skip() > 0) {
-      // Skips the same number on every rank, so that their stripes stay disjoint.
+      // Skips the same number on every rank, so that their stripes stay disjoint. They are passed
+      // by MoveOn(), without a number.
       Random random(seed());
       for (uint64_t skip = random.Below(data.rand_skip()); skip > 0; --skip) MoveOn();
     }

@@ -116,7 +116,8 @@ class EltwiseLayer : public Layer {
     }
   }
 
-  // Division would be faster, but computes 0 / 0 if a factor is 0.
+  // stable_prod_grad, the default, multiplies the other factors. Dividing the product is faster,
+  // but computes 0 / 0 where a factor is 0, and needs the top's values.
   bool DividesProduct() const {
     return !param_.eltwise_param().stable_prod_grad() && !top_overwritten();
   }

@@ -22,7 +22,8 @@ void FedDataLayer::SetTops(int64_t batch_size, std::vector<Top> tops) {
   Require(batch_size > 0, ErrorCode::kInvalidArgument, "batch_size must be set and above 0");
   batch_size_ = batch_size;
   tops_ = std::move(tops);
-  // Random choices must not depend on when the prefetching thread runs: it has its own seed.
+  // A separate seed for the rows: if the prefetching thread drew from the net's stream, results
+  // would depend on timing.
   if (context().random) seed_ = context().random->engine()();
 }
 

@@ -8,7 +8,8 @@
 namespace hearth::caffe {
 namespace {
 
-// Gives each layer of a net its own random choices. FNV-1a: the same on every machine.
+// Part of a layer's seed, so that the layers of a net draw different numbers. FNV-1a, which unlike
+// std::hash is the same on every machine.
 uint64_t HashOf(const std::string& name) {
   uint64_t hash = 14695981039346656037u;
   for (const char c : name) hash = (hash ^ static_cast<uint8_t>(c)) * 1099511628211u;
@@ -33,7 +34,7 @@ class FileDataLayer::Batches : public BatchSource {
   int64_t passed_;
 };
 
-// A test reads all items on the rank that runs it.
+// Only training divides the items over the ranks: a TEST net reads all of them.
 FileDataLayer::FileDataLayer(const LayerParameter& param, const NetContext& context)
     : Layer(param, context),
       stripe_(context.phase == TRAIN ? context.rank : 0),

@@ -70,10 +70,12 @@ class Im2colLayer : public Layer {
       // inside.
       int64_t rest = tap;
       for (int64_t i = static_cast<int64_t>(window_.kernel.size()); i-- > 0;) {
+        // The tap's coordinate along the axis in window 0; in window p it is first + p * stride.
         const int64_t first = rest % window_.kernel[i] * window_.dilation[i] - window_.pad[i];
         rest /= window_.kernel[i];
         const int64_t input = image_shape_[2 + i], stride = window_.stride[i];
-        // In windows [begin, end) this tap is inside the image.
+        // In windows [begin, end) this tap is inside the image. The first is rounded up, the last
+        // rounded down.
         const int64_t begin = first >= 0 ? 0 : (stride - 1 - first) / stride;
         const int64_t end = first >= input
                                 ? begin

@@ -10,7 +10,7 @@
 namespace hearth::caffe {
 namespace {
 
-// If most entries are invalid, the list is not a list of images.
+// A minibatch with more invalid images means that the source does not hold images.
 constexpr size_t kMaxInvalidItems = 1000;
 
 }  // namespace

@@ -110,7 +110,7 @@ class HingeLossLayer : public RowLossLayer {
   }
 
  private:
-  // For each score, the sign in its margin: -1 for the right class, else 1.
+  // The margins, and for each score its sign in its margin: -1 for the right class, else 1.
   std::pair<Tensor, Tensor> MarginsOnDevice(const Blobs& bottom) const {
     const Tensor x = Rows(bottom[0]->device_data());
     const Tensor signs = device::ones_like(x).scatter_(1, device_labels_, -1);

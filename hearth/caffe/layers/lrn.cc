@@ -111,6 +111,7 @@ class LrnLayer : public Layer {
 
   void BackwardOnDevice(Blob& top, Blob& bottom) {
     const Tensor &x = bottom.device_data(), &scale = scale_.device_data();
+    // The same formula as on the host, with scale_ = s instead of 1 / s.
     const Tensor scaled = top.device_diff() * scale.pow(-beta_);
     const Tensor sums = SumAround(scaled * x / scale);
     device::sub_out(bottom.device_diff(), scaled, x * sums, 2 * alpha_ * beta_);

@@ -10,7 +10,7 @@
 namespace hearth::caffe {
 namespace {
 
-constexpr int64_t kRowGrain = 8;  // smaller matrix products are slow
+constexpr int64_t kRowGrain = 8;  // rows per thread: smaller matrix products are slow
 
 }  // namespace
 

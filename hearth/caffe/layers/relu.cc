@@ -39,7 +39,7 @@ class ReluLayer : public NeuronLayer {
   void GradientOnDevice(const Tensor& dy, const Tensor& x, const Tensor& y, Tensor& dx) override {
     device::leaky_relu_backward_out(dx, dy, GradientNeedsInput() ? x : y, slope_);
   }
-  // The output has the input's sign, unless a negative slope is itself negative.
+  // The output shows the input's sign, unless the slope is negative.
   bool GradientNeedsInput() const override { return slope_ < 0; }
 
  private:

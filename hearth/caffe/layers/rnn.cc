@@ -120,7 +120,7 @@ class RnnLayer : public RecurrentLayer {
   Blob& out_bias() const { return *blobs_[hidden_weight() + 2]; }
   Tensor Flat(const Tensor& array) const { return array.view({steps_ * rows_, outputs_}); }
 
-  // Adds to hidden_'s gradient, without later steps' contribution.
+  // Writes the outputs' part of hidden_'s gradient, and adds to those of the output's parameters.
   void BackwardOutput(Blob& top) {
     if (on_device()) {
       device::tanh_backward_out(output_.device_diff(), top.device_diff(), output_.device_data());

@@ -26,7 +26,7 @@ struct Broadcast {
   }
 
   static Broadcast Of(const Blob& bottom, const Blob& operand, int64_t axis) {
-    // A single value applies to the whole of each row.
+    // A single value applies to the whole bottom, whatever the axis.
     const int64_t begin = operand.num_axes() == 0 ? 0 : bottom.CanonicalAxis(axis);
     const int64_t end = begin + operand.num_axes();
     const bool fits =
@@ -63,7 +63,8 @@ void AddSums(const Broadcast& shape, float* sums, Function f) {
   });
 }
 
-// Base of both layers: where the operand and the bias come from.
+// Base of both layers: finds the smaller blob, a second bottom or a parameter, and sums its
+// gradient.
 class BroadcastLayer : public Layer {
  public:
   using Layer::Layer;

@@ -17,6 +17,7 @@
 namespace hearth::caffe {
 namespace {
 
+// The window's part of the image, in the same interleaved order; its corners are inclusive.
 image::Image Cut(const image::Image& image, const WindowPlacement& placement) {
   image::Image part{
       placement.y2 - placement.y1 + 1, placement.x2 - placement.x1 + 1, image.channels, {}};

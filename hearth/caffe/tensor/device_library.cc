@@ -22,8 +22,8 @@ struct Library {
   std::string problem;
 };
 
-// The libraries of the Python environment's torch, which the device library depends on: the loader
-// finds a loaded library by name.
+// Loads the libraries of the Python environment's torch, on which the device library depends: its
+// dependencies are names without a folder, and the loader takes loaded libraries of these names.
 void LoadTorch() {
   const char* folder = std::getenv("HEARTH_TORCH_LIBRARIES");
   if (folder == nullptr || *folder == '\0') return;
@@ -34,8 +34,8 @@ void LoadTorch() {
   }
 }
 
-// In the folder of the library or program that contains this code, unless the environment names a
-// file.
+// Loads the file that the environment names, else the one in the folder of the library or program
+// that contains this code, else any that the loader finds.
 Library LoadLibrary() {
   const char* given = std::getenv("HEARTH_DEVICE_LIBRARY");
   std::string file = given != nullptr ? given : "";

@@ -95,6 +95,7 @@ std::optional<Shape> StridesFor(const Shape& wanted, const Shape& sizes, const S
       begun = true;
       run *= sizes[i - 1];
     }
+    // The wanted axes that divide this run, from the last one on; axes of size 1 fit anywhere.
     int64_t seen = 1;
     for (; axis > 0 && (seen < run || wanted[axis - 1] == 1); --axis) {
       found[axis - 1] = stride * seen;
@@ -222,6 +223,7 @@ Tensor Tensor::slice(int64_t axis, int64_t begin, int64_t end, int64_t step) con
   axis = Axis(axis);
   if (!on_host()) return device::Viewed(*this, HEARTH_OP_slice, {axis, begin, end, step});
   const auto i = static_cast<size_t>(axis);
+  // Rounded up: the last step may reach beyond `end`.
   const int64_t count = (end - begin + step - 1) / step;
   Require(begin >= 0 && begin <= end && end <= sizes_[i], ErrorCode::kInternal,
           "positions {} to {} are outside axis {} of shape [{}]", begin, end, axis,
