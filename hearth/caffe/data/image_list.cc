@@ -32,6 +32,7 @@ std::vector<ListedImage> ReadImageList(const std::string& uri) {
     ListedImage image;
     const char* const end = line.data() + line.size();
     const char* const label = gap == std::string_view::npos ? end : line.data() + gap + 1;
+    // The whole rest must be the number: Caffe's atoi takes any text for 0.
     const auto [stop, error] = std::from_chars(label, end, image.label);
     Require(error == std::errc() && stop == end, ErrorCode::kInvalidArgument,
             "{}:{}: '{}' does not end in an integer label", uri, number, line);

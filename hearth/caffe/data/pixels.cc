@@ -17,6 +17,7 @@ void RequireImage(const Datum& datum) {
   constexpr int64_t kMost = 1 << 20;
   const bool possible = std::min({size.channels, size.height, size.width}) > 0 &&
                         std::max({size.channels, size.height, size.width}) <= kMost;
+  // Bytes take precedence over float_data, as in Caffe.
   const size_t values = datum.data().empty() ? datum.float_data().size() : datum.data().size();
   Require(possible && static_cast<int64_t>(values) == size.count(), ErrorCode::kDataLoss,
           "a Datum with {} values is not an image of {} x {} x {}", values, size.channels,

@@ -21,6 +21,7 @@ struct Reader {
   void ReadImage() {
     WindowList::Image image;
     int64_t index = 0, windows = 0;
+    // The index is not used: images count in the order of the file.
     text >> index >> image.path >> image.channels >> image.height >> image.width >> windows;
     const int32_t smallest = std::min({image.channels, image.height, image.width});
     Require(!text.fail() && smallest > 0 && windows >= 0, ErrorCode::kInvalidArgument,
@@ -46,6 +47,7 @@ struct Reader {
               number, image.path, window.label);
       list.foreground.push_back(window);
     } else if (overlap < background_below) {
+      // Whatever label the file gives a background window.
       window.label = 0;
       list.background.push_back(window);
     }

@@ -47,6 +47,7 @@ void AddViews(Table& table) {
 }
 
 void AddNew(Table& table) {
+  // The first tensor gives arange and full their device, and full its type.
   table[HEARTH_OP_arange] = [](Call& c) {
     c.Return(at::arange(c.integer(1), c.tensor(0).options().dtype(at::kLong)));
   };
@@ -58,6 +59,7 @@ void AddNew(Table& table) {
   table[HEARTH_OP_full] = [](Call& c) {
     c.Return(at::full(c.integers(1), c.scalar(2), c.tensor(0).options()));
   };
+  // Made on the CPU, then copied: the list is the caller's.
   table[HEARTH_OP_longs] = [](Call& c) {
     c.Return(at::tensor(c.integers(0), at::kLong).to(DeviceOf(c.integer(1), c.integer(2))));
   };

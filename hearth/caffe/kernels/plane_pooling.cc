@@ -34,6 +34,8 @@ void PlanePooling::ForEachInput(const Window& window, Function f) const {
 
 void PlanePooling::Max(const float* x, float* y, int32_t* argmax) const {
   ForEachWindow([&](const Window& window) {
+    // Inputs come row by row, and only a larger one replaces the best: among equal values the first
+    // is chosen, as in Caffe.
     float best = -FLT_MAX;
     int64_t best_index = -1;
     ForEachInput(window, [&](int64_t index) {

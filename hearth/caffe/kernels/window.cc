@@ -16,6 +16,7 @@ std::vector<int64_t> PerAxis(std::string_view name, const std::vector<uint32_t>&
   Require(count <= 1 || count == axes, ErrorCode::kInvalidArgument,
           "{} has {} values, but the bottom has {} spatial axes: set one value, or one per axis",
           name, count, axes);
+  // Not set in the text: the fallback is Caffe's default.
   if (count == 0) return std::vector<int64_t>(axes, fallback);
   if (count == 1) return std::vector<int64_t>(axes, values[0]);
   return {values.begin(), values.end()};

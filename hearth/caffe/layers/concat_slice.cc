@@ -121,6 +121,7 @@ class SliceLayer : public Layer {
     std::vector<int64_t> sizes;
     int64_t begin = 0;
     for (int64_t i = 0; i < tops; ++i) {
+      // The last top takes what is left.
       const int64_t end = i < tops - 1 ? points[i] : total;
       Require(end > begin, ErrorCode::kInvalidArgument,
               "slice_points must increase and be above 0 and below {}, the size of axis {}", total,

@@ -85,6 +85,7 @@ class Hdf5DataLayer : public FileDataLayer {
   void LoadFile() {
     const std::string& name = files_[file_];
     const Hdf5File file = Hdf5File::Open(name);
+    // All datasets of a file must have the same number of rows: row i of each makes item i.
     int64_t rows = -1;
     for (size_t i = 0; i < datasets_.size(); ++i) {
       const int64_t own = LoadDataset(file, i);

@@ -101,6 +101,7 @@ class InnerProductLayer : public Layer {
     if (param_propagate_down(0)) {
       const Tensor narrow_x = ToBfloat16(x);
       const auto [dw, beta] = blobs_[0]->diff_to_add_to();
+      // A bfloat16 product, added to the float32 gradient.
       const Tensor product = transpose_ ? narrow_x.t().mm(narrow_dy) : narrow_dy.t().mm(narrow_x);
       beta == 0 ? dw.copy_(product) : dw.add_(product);
     }

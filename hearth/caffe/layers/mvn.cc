@@ -32,6 +32,7 @@ class MvnLayer : public Layer {
     const float* x = bottom[0]->data_ptr();
     float *y = top[0]->data_ptr(), *scale = scale_.data_ptr();
     ForEachRow([&](int64_t row) { Normalize(x + row * size_, y + row * size_, &scale[row]); });
+    // The gradient is in terms of y, not x, so that the layer can work in place.
     if (keeps_output()) output_.data().copy_(top[0]->data());
   }
 
@@ -55,6 +56,7 @@ class MvnLayer : public Layer {
 
   template <typename Function>
   void ForEachRow(Function f) const {
+    // At least 16,384 values per thread; size_ may be 0.
     ParallelFor(0, rows_, 16384 / (size_ + 1) + 1, [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) f(row);
     });

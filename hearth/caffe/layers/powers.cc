@@ -81,7 +81,8 @@ class PowerLayer : public NeuronLayer {
   const float power_, scale_, shift_;
 };
 
-// The natural logarithm of the base of Exp and Log, where -1 means e.
+// The natural logarithm of the base of Exp and Log, where -1 means e. Caffe reserves -1 for it, as
+// no base is negative.
 float LogOfBase(float base, const char* layer) {
   if (base == -1) return 1;
   Require(base > 0, ErrorCode::kInvalidArgument, "{} needs a base above 0 (or -1 for e), not {}",
@@ -95,6 +96,7 @@ class ExpLayer : public NeuronLayer {
   ExpLayer(const LayerParameter& param, const NetContext& context) : NeuronLayer(param, context) {
     const float log_base = LogOfBase(param.exp_param().base(), "Exp");
     inner_ = log_base * param.exp_param().scale();
+    // base^shift is constant, so it is computed once.
     outer_ = std::exp(log_base * param.exp_param().shift());
   }
 

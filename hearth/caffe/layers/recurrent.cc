@@ -71,6 +71,7 @@ void RecurrentLayer::Reshape(const Blobs& bottom, const Blobs& top) {
           has_static_ ? bottom[2]->ShapeString() : "");
   const Shape state{1, rows_, outputs_};
   for (size_t i = 0; i < states_.size(); ++i) {
+    // Keeps the values, which the next minibatch continues where cont is 1 at step 0.
     states_[i].Reshape(state);
     if (!exposes_states()) continue;
     const Blob& given = *bottom[first_state_bottom() + i];
@@ -94,6 +95,7 @@ void RecurrentLayer::ForwardInputs(const Blobs& bottom) {
   if (!has_static_) return;
   const Tensor input = bottom[2]->device_data().view({rows_, static_inputs_});
   Multiply(input, blobs_[2]->device_data().t(), {}, static_terms_.device_data());
+  // Broadcast over the steps.
   terms_.device_data().add_(static_terms_.device_data());
 }
 
@@ -157,6 +159,7 @@ Tensor RecurrentLayer::Part(const Tensor& array, int64_t step, int64_t begin, in
 }
 
 void RecurrentLayer::Continue(const float* cont, const float* from, const Tensor& to) const {
+  // Every row of `to` is dense, as the rows of a step are adjacent.
   float* out = to.data_ptr();
   for (int64_t row = 0; row < to.size(0); ++row) {
     for (int64_t i = 0; i < outputs_; ++i) *out++ = cont[row] * *from++;

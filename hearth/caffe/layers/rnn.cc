@@ -44,6 +44,7 @@ class RnnLayer : public RecurrentLayer {
     } else {
       TanhOf(output.data_ptr(), output.data_ptr(), output.numel());
     }
+    // The gradient of tanh needs the output, hence the copy.
     top[0]->device_data().copy_(output_.device_data());
   }
 
@@ -96,6 +97,8 @@ class RnnLayer : public RecurrentLayer {
     }
   }
 
+  // d_sums_t = d_hidden_t * (1 - h_t^2), d_hidden_(t-1) += cont_t * d_sums_t V. On entry d_hidden
+  // is the outputs' part.
   void StepsBack(const float* cont) {
     const Tensor hidden = hidden_.data(), d_hidden = hidden_.diff();
     const Tensor d_terms = terms_.diff(), d_carried = carried_.diff();

@@ -34,6 +34,7 @@ class SppLayer : public Layer {
     if (height != height_ || width != width_) MakeLevels(height, width);
     int64_t values = 0;
     for (const auto& level : levels_) {
+      // Shared again each time, since the bottom may have new memory.
       level->bottom.ReshapeLike(*bottom[0]);
       level->bottom.ShareData(*bottom[0]);
       level->layer->Reshape({&level->bottom}, {&level->top});
@@ -84,6 +85,7 @@ class SppLayer : public Layer {
       pooling.set_type("Pooling");
       PoolingParameter* window = pooling.mutable_pooling_param();
       window->set_pool(static_cast<PoolingParameter::PoolMethod>(param.pool()));
+      // Kernel and stride are equal, so the windows do not overlap.
       window->set_kernel_h(rows.kernel);
       window->set_stride_h(rows.kernel);
       window->set_pad_h(rows.pad);

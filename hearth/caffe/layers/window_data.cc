@@ -159,6 +159,7 @@ class WindowDataLayer : public FileDataLayer {
         const int64_t row = placement.top + y;
         for (int64_t x = 0; x < placement.width; ++x) {
           const int64_t column = placement.left + x;
+          // Mirrored within the part; PlaceWindow() has moved the padding to the other side.
           const int64_t from = mirror ? placement.width - 1 - x : x;
           const float mean =
               mean_.empty() ? mean_values_[c] : mean_.Row(c, mean_top + row)[mean_left + column];

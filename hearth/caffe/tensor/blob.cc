@@ -92,7 +92,7 @@ Tensor Blob::View(const Tensor& memory) const {
 }
 
 // Memory only grows: a smaller minibatch uses the front of a larger one's. Growing ends the sharing
-// with other blobs; their layers share again when they reshape.
+// with other blobs; Split and others share again in each Reshape.
 SyncedArray& Blob::Values::Memory(const Blob& blob) {
   if (!memory || memory->count() < blob.count_) {
     memory = std::make_shared<SyncedArray>(blob.count_, blob.device_);

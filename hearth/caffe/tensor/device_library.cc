@@ -80,8 +80,8 @@ const Library& TheLibrary() {
   static const Library* const library = [] {
     // Never destroyed: tensors in static objects are released through it when the process ends.
     const auto* made = new Library(LoadLibrary());
-    // On its first use torch sets OpenMP's number of threads for the calling thread to a default of
-    // its own; this restores it.
+    // On its first use torch sets OpenMP's number of threads for the calling thread to torch's
+    // default; this restores it.
     SetThreads(*made, ThreadCount());
     loaded_library = made;
     return made;

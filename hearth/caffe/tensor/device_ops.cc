@@ -12,6 +12,7 @@ HearthDeviceValue Operand::value() const {
   if (!tensor_->defined()) return {HearthDeviceValue::kNone, 0, {}};
   Require(!tensor_->on_host(), ErrorCode::kInternal,
           "an operation of a device needs tensors in its memory, but got one in the host's");
+  // The handle stays the tensor's: the call only uses it.
   return {HearthDeviceValue::kTensor, 0, {.tensor = tensor_->handle()}};
 }
 
@@ -182,6 +183,7 @@ Tensor full(const Shape& sizes, double value, const Tensor& like) {
   return New(HEARTH_OP_full, ValueOf(Operand(like)), ValueOf(sizes), ValueOf(Operand(value)));
 }
 
+// From a list of the host, which is copied to the device.
 Tensor longs(const std::vector<int64_t>& values, const Device& device) {
   return New(HEARTH_OP_longs, ValueOf(values), ValueOf(Operand(int64_t{device.kind})),
              ValueOf(Operand(device.index)));
@@ -231,6 +233,7 @@ void max_pool2d_backward_out(const Tensor& dx, const Tensor& dy, const Tensor& x
        Pair(window.stride), Pair(window.pad), Operand(window.rounds_up));
 }
 
+// Arguments count by position from here on: device/layers.cc reads them in this order.
 Tensor convolution(const Tensor& x, const Tensor& weight, const Tensor& bias,
                    const ConvolutionWindow& w) {
   return New(HEARTH_OP_convolution, ValueOf(Operand(x)), ValueOf(Operand(weight)),
@@ -306,6 +309,7 @@ Tensor operator+(double a, const Tensor& b) { return b + a; }
 Tensor operator-(const Tensor& a, const Operand& b) {
   return device::Made(HEARTH_OP_sub, Operand(a), b, Operand(1));
 }
+// Not -(b - a), which would take two passes.
 Tensor operator-(double a, const Tensor& b) {
   return device::Made(HEARTH_OP_sub, Operand(a), Operand(b), Operand(1));
 }

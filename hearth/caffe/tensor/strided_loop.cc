@@ -47,6 +47,7 @@ StridedPlan::StridedPlan(const Numbers& sizes, const Numbers& to, const Numbers&
   axes_ = std::move(merged);
   if (axes_.empty()) axes_.push_back({1, 1, 1});
   for (size_t i = 0; i + 1 < axes_.size(); ++i) rows_ *= axes_[i].size;
+  // Any other axis without values has made the product 0.
   if (axes_.back().size == 0) rows_ = 0;
 }
 
@@ -62,6 +63,7 @@ StridedPlan::Offsets StridedPlan::RowAt(int64_t row) const {
   return at;
 }
 
+// Rows are dense in most copies, or repeat one value; other strides are copied value by value.
 void CopyRow(float* to, int64_t a, const float* from, int64_t b, int64_t count) {
   if (a == 1 && b == 1) {
     if (to != from) std::memmove(to, from, static_cast<size_t>(count) * sizeof(float));
