@@ -52,7 +52,6 @@ class CropLayer : public Layer {
   }
 
  private:
-  // View of the cropped part.
   Tensor Part(Tensor whole, const Blob& top) const {
     for (size_t i = 0; i < offset_.size(); ++i) {
       const auto axis = static_cast<int64_t>(i);

@@ -169,7 +169,7 @@ class MultinomialLogisticLossLayer : public RowLossLayer {
 
 // Independent logistic regressions with targets t from 0 to 1. With s = sigmoid(x):
 //   loss = -1 / D * sum of (t * log(s) + (1 - t) * log(1 - s)), dx = loss weight / D * (s - t).
-// As in Caffe, D is by default the batch size, unlike in other losses.
+// As in Caffe, D is by default the batch size, while SoftmaxWithLoss counts valid labels.
 class SigmoidCrossEntropyLossLayer : public LabelLossLayer {
  public:
   SigmoidCrossEntropyLossLayer(const LayerParameter& param, const NetContext& context)
