@@ -25,6 +25,7 @@ bool IsArray(Param::DataType type) {
 
 CaffeOnSparkTop::CaffeOnSparkTop(const Param::TopBlob& param, Phase phase, bool resize)
     : param_(param) {
+  // An output size that is not set (0) is the input's.
   const auto or_input = [](int64_t out, int64_t in) { return out == 0 ? in : out; };
   Shape dims = {or_input(param.out_channels(), param.channels()),
                 or_input(param.out_height(), param.height()),
@@ -34,9 +35,11 @@ CaffeOnSparkTop::CaffeOnSparkTop(const Param::TopBlob& param, Phase phase, bool 
           param.sample_num_axes());
   if (IsImage(param.type())) {
     MakeImageReader(phase, resize);
+    // A crop in transform_param decides the size.
     dims = {images_->output().channels, images_->output().height, images_->output().width};
   }
   row_shape_.assign(dims.begin(), dims.begin() + param.sample_num_axes());
+  // 0 if a size is missing or too large, which CheckValues rejects.
   count_ = CountOf(row_shape_).value_or(0);
   CheckValues();
 }
@@ -103,8 +106,10 @@ void CaffeOnSparkTop::ReadArray(const batch::ColumnView& column, int64_t row, fl
   const auto count = static_cast<int64_t>(values.size());
   Require(count <= count_, ErrorCode::kDataLoss,
           "column '{}' has {} values, more than the {} of its top", column.name(), count, count_);
+  // `out` still holds an earlier batch, whose values CaffeOnSpark leaves behind a shorter array.
   std::fill(std::copy(values.begin(), values.end(), out), out + count_, 0.0f);
   if (count == count_) return;
+  // Rows are read on several threads.
   std::call_once(*padding_logged_, [&] {
     log::Warning(
         "Column '{}' has {} values for the {} of its top: shorter rows are padded with zeros",

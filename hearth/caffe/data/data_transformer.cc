@@ -24,6 +24,8 @@ DataTransformer::DataTransformer(const TransformationParameter& param, Phase pha
   if (param.has_mean_file()) mean_ = ReadMeanFile(param.mean_file());
 }
 
+// The forced mode, else the net's number of channels; an image keeps its channels if that is
+// neither 1 nor 3.
 image::ColorMode DataTransformer::color_mode(int64_t channels) const {
   if (force_color_ || (!force_gray_ && channels == 3)) return image::ColorMode::kColor;
   if (force_gray_ || channels == 1) return image::ColorMode::kGray;
@@ -36,6 +38,7 @@ void DataTransformer::RequireFits(int64_t channels, int64_t height, int64_t widt
   Require(mean_values_.size() <= 1 || static_cast<int64_t>(mean_values_.size()) == channels,
           ErrorCode::kDataLoss, "{} mean_values do not fit an image of {} channels",
           mean_values_.size(), channels);
+  // As in Caffe, the mean image has the size of the images before the crop.
   const bool like_mean =
       channels == mean_.channels && height == mean_.height && width == mean_.width;
   Require(mean_.empty() || like_mean, ErrorCode::kDataLoss,
@@ -51,6 +54,7 @@ DataTransformer::Choice DataTransformer::Centre(int64_t height, int64_t width) c
 DataTransformer::Choice DataTransformer::Choose(int64_t height, int64_t width,
                                                 Random& random) const {
   Choice choice = Centre(height, width);
+  // In this order, which decides what a seed gives. Caffe mirrors in phase TEST as well.
   if (mirror_) choice.mirror = random.Below(2) == 1;
   if (crop_ > 0 && phase_ == TRAIN) {
     choice.top = static_cast<int64_t>(random.Below(height - crop_ + 1));
@@ -59,6 +63,8 @@ DataTransformer::Choice DataTransformer::Choose(int64_t height, int64_t width,
   return choice;
 }
 
+// out[c, y, x] = (image[c, top + y, left + x] - mean) * scale, in the order channels, rows,
+// columns; a mirrored row is written from its end.
 template <typename T>
 void DataTransformer::Run(const PixelView<T>& image, const Choice& choice, float* out) const {
   const int64_t height = OutputSize(image.height), width = OutputSize(image.width);

@@ -26,14 +26,16 @@ Hdf5Handle SpaceOf(const Shape& shape) {
   return {H5Screate_simple(static_cast<int>(extents.size()), extents.data(), nullptr), H5Sclose};
 }
 
+// Bytes by which a file in memory grows.
 constexpr size_t kMemoryStep = 1 << 20;
 
 // A file may claim values that it does not contain, which the library then fills in. Up to one
 // label per row of a million rows is accepted: writers of zeros may leave them unwritten. Beyond
-// that, a byte on disk yields at most the expansion of the best filter.
+// that, a byte on disk counts for at most 1,100 values: deflate makes 1,032 bytes of one at most.
 constexpr int64_t kAlwaysTaken = 1 << 20;
 constexpr uint64_t kMaxValuesPerByte = 1100;
 
+// Bytes. Caffe's only text is the name of the weights' file in a solver's state.
 constexpr size_t kLongestText = 1 << 16;
 
 // Called by the library before it opens another file for a link.
@@ -52,6 +54,8 @@ hid_t WithinTheFile() {
   return access;
 }
 
+// A dataset may keep its values in other files: raw ones (external), or datasets of other HDF5
+// files (virtual).
 bool HoldsItsValues(hid_t dataset) {
   const Hdf5Handle options(H5Dget_create_plist(dataset), H5Pclose);
   return H5Pget_external_count(options.get()) == 0 && H5Pget_layout(options.get()) != H5D_VIRTUAL;
@@ -64,6 +68,7 @@ class Hdf5File::Impl {
   Impl(std::string name, Hdf5Handle file) : name_(std::move(name)), file_(std::move(file)) {}
   ~Impl() {
     const Hdf5Lock lock;
+    // Closed before the lock is released; the member itself would be destroyed after that.
     const Hdf5Handle last = std::move(file_);
   }
 
@@ -74,7 +79,8 @@ class Hdf5File::Impl {
           Hdf5Reason());
   }
 
-  // Also false if a group on the path is missing.
+  // Also false if a group on the path is missing. H5Lexists fails for a path whose parent does not
+  // exist, so each prefix is checked.
   bool Has(const std::string& path) const {
     for (size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
       if (H5Lexists(file_.get(), path.substr(0, end).c_str(), WithinTheFile()) <= 0) {
@@ -148,7 +154,8 @@ class Hdf5File::Impl {
           "cannot write the dataset {}", path);
   }
 
-  // An empty dataset that grows along its first axis.
+  // An empty dataset that grows along its first axis. The library requires chunks for that; a chunk
+  // is what the first call appends.
   void MakeGrowing(const std::string& path, const Shape& rows) {
     std::vector<hsize_t> extents = ToExtents(rows), limits = extents;
     const Hdf5Handle options(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
@@ -255,6 +262,7 @@ std::vector<std::string> Hdf5File::Children(const std::string& group) const {
     std::vector<std::string> names;
     std::string outside;  // a link to another file
   } found;
+  // Only notes what it finds: an exception must not pass through the library's C code.
   const H5L_iterate_t take = [](hid_t, const char* name, const H5L_info_t* link,
                                 void* out) -> herr_t {
     auto& here = *static_cast<Found*>(out);
@@ -309,6 +317,7 @@ std::string Hdf5File::ReadText(const std::string& path) const {
   std::string text(size, '\0');
   impl_->Check(H5Dread(dataset.get(), type.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, text.data()) >= 0,
                "cannot read the dataset {}", path);
+  // Shorter texts are padded with zeros.
   text.resize(std::min(text.size(), text.find('\0')));
   return text;
 }
@@ -348,6 +357,8 @@ void Hdf5File::AppendRows(const std::string& path, const Shape& shape, const flo
   const bool same_rows = std::equal(old.begin() + 1, old.end(), shape.begin() + 1, shape.end());
   Require(same_rows, ErrorCode::kInvalidArgument,
           "{}: rows of another shape cannot be added to the dataset {}", impl_->name(), path);
+  // Extends the dataset, then writes to the new part of its space, which is read again as it has
+  // grown. The flush puts the rows into the file, so that they survive a crash of the trainer.
   std::vector<hsize_t> extents = ToExtents(shape), start(shape.size(), 0), count = extents;
   start[0] = static_cast<hsize_t>(old[0]);
   extents[0] += start[0];
@@ -371,6 +382,7 @@ void Hdf5File::Save(const std::string& uri) const {
     impl_->Check(H5Fget_file_image(impl_->file(), image.data(), image.size()) == size,
                  "cannot get its bytes");
   }
+  // Without the lock: writing to a remote file may take long.
   storage::AtomicFile file(uri);
   file.Append(image);
   file.Commit();

@@ -10,6 +10,7 @@
 namespace hearth::caffe {
 namespace {
 
+// Raw images have whole planes, one channel after another; Resize takes interleaved pixels.
 image::Image ToImage(std::string_view planes, const ImageSize& size) {
   image::Image image{size.height, size.width, size.channels, std::vector<uint8_t>(size.count())};
   const int64_t plane = size.height * size.width;
@@ -38,6 +39,8 @@ ImageReader::ImageReader(const TransformationParameter& transform, Phase phase, 
           input.height, input.width);
   output_ = {input.channels, transformer_.OutputSize(input.height),
              transformer_.OutputSize(input.width)};
+  // mean_values that do not fit the channels would make every row invalid, so they are an error
+  // here. The size that a mean file or a crop needs is that of each row's image, not `input`.
   if (!transform.has_mean_file() && input.height >= output_.height &&
       input.width >= output_.width) {
     transformer_.RequireFits(input.channels, input.height, input.width);
@@ -76,6 +79,8 @@ void ImageReader::ReadImage(const image::Image& image, uint64_t seed, float* out
 
 template <typename T>
 void ImageReader::Transform(const PixelView<T>& image, uint64_t seed, float* out) const {
+  // With a crop, images of any size that is large enough are accepted, as their output has one
+  // size.
   const bool same_size = image.height == input_.height && image.width == input_.width;
   Require(image.channels == input_.channels && (same_size || transformer_.crops()),
           ErrorCode::kDataLoss, "an image of {} x {} x {} does not match the layer's {} x {} x {}",

@@ -14,8 +14,10 @@ MeanImage ReadMeanFile(const std::string& uri) {
   ParseWire(storage::ReadFile(uri), uri, &proto);
   std::vector<int64_t> shape(proto.shape().dim().begin(), proto.shape().dim().end());
   if (!proto.has_shape()) shape = {proto.num(), proto.channels(), proto.height(), proto.width()};
+  // Builds of Caffe for double write double_data alone.
   std::vector<float> values = proto.data();
   if (values.empty()) values.assign(proto.double_data().begin(), proto.double_data().end());
+  // The number of images, 1.
   while (shape.size() > 3 && shape.front() == 1) shape.erase(shape.begin());
   const auto count = static_cast<int64_t>(values.size());
   Require(shape.size() == 3 && CountOf(shape) == count, ErrorCode::kDataLoss,

@@ -13,10 +13,11 @@ ImageSize SizeOf(const Datum& datum) { return {datum.channels(), datum.height(),
 
 void RequireImage(const Datum& datum) {
   const ImageSize size = SizeOf(datum);
-  // Bounded before the multiplication: they come from a file.
+  // Bounded before the multiplication: they come from a file. (2^20)^3 fits 64 bits.
   constexpr int64_t kMost = 1 << 20;
   const bool possible = std::min({size.channels, size.height, size.width}) > 0 &&
                         std::max({size.channels, size.height, size.width}) <= kMost;
+  // Bytes take precedence over float_data, as in Caffe.
   const size_t values = datum.data().empty() ? datum.float_data().size() : datum.data().size();
   Require(possible && static_cast<int64_t>(values) == size.count(), ErrorCode::kDataLoss,
           "a Datum with {} values is not an image of {} x {} x {}", values, size.channels,
@@ -25,6 +26,7 @@ void RequireImage(const Datum& datum) {
 
 }  // namespace
 
+// An encoded image has its own size; the Datum's fields are often 0 then.
 Pixels::Pixels(Datum datum, image::ColorMode mode) {
   if (datum.encoded()) {
     values_ = image::DecodeImage(datum.data(), mode);
@@ -43,6 +45,7 @@ void Pixels::Transform(const DataTransformer& transformer, uint64_t seed, float*
     return transformer.TransformBySeed(ViewOf(*image), seed, out);
   }
   const Datum& datum = std::get<Datum>(values_);
+  // A Datum's values are channels x rows x columns: bytes, or else float_data.
   const auto planes = [&](const auto* values) {
     using T = std::remove_cvref_t<decltype(*values)>;
     transformer.TransformBySeed(

@@ -20,6 +20,7 @@ bool RowBatches::Fill(DataBatch* batch) {
   for (size_t t = 0; t < batch->tops.size(); ++t) {
     batch->tops[t].values.resize(options_.row_sizes[t] * options_.batch_size);
   }
+  // Repeats until invalid rows have been replaced.
   while (batch->rows.size() < options_.batch_size) {
     const int64_t first = batch->rows.size();
     if (!TakeRows(batch)) break;
@@ -46,6 +47,8 @@ bool RowBatches::TakeRows(DataBatch* batch) {
       std::min(pending_.size() - pending_position_, options_.batch_size - rows.size());
   const auto first = pending_.rows.begin() + pending_position_;
   rows.rows.insert(rows.rows.end(), first, first + count);
+  // Rows point into the source's memory, which these owners keep; both batches that a minibatch of
+  // the source is split between hold all of them.
   rows.keep_alive.insert(rows.keep_alive.end(), pending_.keep_alive.begin(),
                          pending_.keep_alive.end());
   pending_position_ += count;
@@ -56,10 +59,13 @@ bool RowBatches::TakeRows(DataBatch* batch) {
   return true;
 }
 
+// Reads the values of rows `first` and up. A row's seed follows from its number in the epoch, so
+// its random choices do not depend on batches or threads.
 void RowBatches::ReadRows(int64_t first, DataBatch* batch) {
   const int64_t count = batch->rows.size() - first;
   const uint64_t epoch_seed = MixSeed(options_.seed, source_->epoch());
   std::vector<std::string> reasons(count);
+  // Threads take one row after another, as images differ much in the time that they take.
   std::atomic<int64_t> position{0};
   const auto work = [&](int64_t) {
     std::vector<float*> tops(batch->tops.size());
@@ -78,9 +84,11 @@ void RowBatches::ReadRows(int64_t first, DataBatch* batch) {
   const int threads = static_cast<int>(std::min<int64_t>(options_.threads, count));
   ForEach(threads, threads, work);
   DropInvalidRows(first, reasons, batch);
+  // After DropInvalidRows, which names rows by their number.
   rows_taken_ += count;
 }
 
+// Closes the gaps of invalid rows; the others keep their order.
 void RowBatches::DropInvalidRows(int64_t first, const std::vector<std::string>& reasons,
                                  DataBatch* batch) {
   std::vector<dataset::Minibatch::Row>& rows = batch->rows.rows;

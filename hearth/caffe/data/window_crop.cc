@@ -13,9 +13,11 @@ int64_t Round(float value) { return static_cast<int64_t>(std::round(value)); }
 struct Axis {
   int64_t first, last, pad_before, pad_after, size;
 
+  // As WindowDataLayer in Caffe, step by step, roundings included.
   Axis(float centre, float half, int64_t extent, int64_t crop_size) {
     first = Round(centre - half);
     last = Round(centre + half);
+    // From the whole window, before it is clipped: the padding has the same scale as the pixels.
     const float scale = static_cast<float>(crop_size) / static_cast<float>(last - first + 1);
     const int64_t before = std::max<int64_t>(0, -first);
     const int64_t after = std::max<int64_t>(0, last - extent + 1);
@@ -35,6 +37,8 @@ WindowPlacement PlaceWindow(const ImageWindow& window, const WindowList::Image& 
   if (crop.context_pad == 0 && !crop.square) {
     return {window.x1, window.y1, window.x2, window.y2, 0, 0, size, size};
   }
+  // By this factor the window with its context is larger than the window, which so covers all but
+  // context_pad pixels on each side of the square.
   const float context = static_cast<float>(size) / static_cast<float>(size - 2 * crop.context_pad);
   float half_width = static_cast<float>(window.x2 - window.x1 + 1) / 2;
   float half_height = static_cast<float>(window.y2 - window.y1 + 1) / 2;

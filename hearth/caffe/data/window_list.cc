@@ -9,7 +9,9 @@
 namespace hearth::caffe {
 namespace {
 
-// "# index", path, channels, height, width, number of windows; then the windows.
+// The format of Caffe's window files, separated by blanks: "# index", path, channels, height,
+// width, number of windows; then for each window label, overlap, x1, y1, x2, y2. Windows whose
+// overlap is between the two thresholds are neither foreground nor background, and are not used.
 struct Reader {
   const std::string& uri;
   std::istringstream text;
@@ -19,6 +21,7 @@ struct Reader {
   void ReadImage() {
     WindowList::Image image;
     int64_t index = 0, windows = 0;
+    // The index is not used: images count in the order of the file.
     text >> index >> image.path >> image.channels >> image.height >> image.width >> windows;
     const int32_t smallest = std::min({image.channels, image.height, image.width});
     Require(!text.fail() && smallest > 0 && windows >= 0, ErrorCode::kInvalidArgument,
@@ -44,6 +47,7 @@ struct Reader {
               number, image.path, window.label);
       list.foreground.push_back(window);
     } else if (overlap < background_below) {
+      // Whatever label the file gives a background window.
       window.label = 0;
       list.background.push_back(window);
     }

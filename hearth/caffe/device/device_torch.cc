@@ -1,5 +1,5 @@
 // The device library for torch: a table of ATen's functions behind the C interface of
-// net/device_api.h. Knows nothing of nets; compiled against one version of torch.
+// tensor/device_api.h. Knows nothing of nets; compiled against one version of torch.
 #include <ATen/ATen.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <torch/version.h>
@@ -13,6 +13,8 @@
 namespace hearth::device {
 namespace {
 
+// What the thread's last failure was: read by the caller, which must not see C++ exceptions of a
+// library with another compiler or version of torch.
 thread_local std::string problem;
 
 int32_t Fail(int32_t code, std::string text) {
@@ -30,12 +32,14 @@ int32_t CallOperation(int32_t operation, const HearthDeviceValue* arguments, int
     // Layers compute their gradients, so calls bypass autograd's dispatch.
     const at::AutoDispatchBelowADInplaceOrView guard;
     Call call(arguments, count, results, *result_count);
+    // If it throws, results that were already given are not reported.
     table[operation](call);
     *result_count = call.given();
     return 0;
   } catch (const c10::OutOfMemoryError& error) {
     return Fail(1, error.what_without_backtrace());
   } catch (const c10::Error& error) {
+    // The CPU's allocator throws a plain c10::Error.
     const std::string text = error.what_without_backtrace();
     return Fail(text.find("can't allocate memory") != text.npos ? 1 : 2, text);
   } catch (const std::exception& error) {

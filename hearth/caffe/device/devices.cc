@@ -14,6 +14,7 @@
 namespace hearth::device {
 namespace {
 
+// The folder of the loaded torch: of the library that contains one of ATen's functions.
 std::filesystem::path Folder() {
   Dl_info torch{};
   if (dladdr(reinterpret_cast<const void*>(&at::globalContext), &torch) == 0) return {};
@@ -31,6 +32,8 @@ int64_t CountCuda() {
   return static_cast<int64_t>(at::getNumGPUs());
 }
 
+// The interface that ATen's CUDA library registers. By it this library needs no CUDA headers and
+// runs without CUDA.
 c10::impl::VirtualGuardImpl Cuda() { return c10::impl::VirtualGuardImpl(at::kCUDA); }
 
 at::Device CudaDevice(int64_t index) { return {at::kCUDA, static_cast<at::DeviceIndex>(index)}; }
@@ -43,6 +46,7 @@ void* NativeHandle(const Stream& stream) {
     return stream.native_handle();
   } else {
     using Function = void* (*)(const Stream*);
+    // Found by its mangled name, since its header needs CUDA's.
     constexpr const char* kName = "_ZNK3c104cuda10CUDAStream6streamEv";
     static const auto function = reinterpret_cast<Function>(dlsym(RTLD_DEFAULT, kName));
     TORCH_CHECK(function != nullptr, "PyTorch's CUDA library has no ", kName);
@@ -64,6 +68,7 @@ void AddDevices(Table& table) {
   };
   table[HEARTH_OP_use_fastest_algorithms] = [](Call&) {
     at::globalContext().setDeterministicCuDNN(false);
+    // cuDNN measures its algorithms for each new shape and keeps the fastest.
     at::globalContext().setBenchmarkCuDNN(true);
   };
   table[HEARTH_OP_synchronize] = [](Call& c) {
@@ -77,6 +82,7 @@ void AddDevices(Table& table) {
     c.GiveInteger(Cuda().exchangeDevice(CudaDevice(c.integer(0))).index());
   };
   table[HEARTH_OP_library_folder] = [](Call& c) {
+    // Static, as the caller reads the text after the call.
     static const std::string folder = Folder();
     c.GivePointer(const_cast<char*>(folder.c_str()));
   };

@@ -17,6 +17,7 @@ namespace {
     c.has(0) ? void(at::name##_out(c.tensor(0), c.operand(1), c.operand(2))) \
              : c.Return(at::name(c.operand(1), c.operand(2)));               \
   }
+// The number is a factor of the second operand.
 #define HEARTH_OF_TWO_WITH_NUMBER(name)                                                   \
   table[HEARTH_OP_##name] = [](Call& c) {                                                 \
     c.has(0) ? void(at::name##_out(c.tensor(0), c.operand(1), c.operand(2), c.scalar(3))) \
@@ -78,6 +79,7 @@ void AddOfSeveral(Table& table) {
   HEARTH_OF_THREE_WITH_NUMBER(addcmul);
   HEARTH_OF_TWO_WITH_NUMBER(add);
   HEARTH_OF_TWO_WITH_NUMBER(sub);
+  // The sign of argument 2 alone counts, so a ReLU may pass its input or its output.
   table[HEARTH_OP_leaky_relu_backward] = [](Call& c) {
     at::leaky_relu_backward_out(c.tensor(0), c.tensor(1), c.tensor(2), c.scalar(3),
                                 /*self_is_result=*/false);
@@ -85,6 +87,7 @@ void AddOfSeveral(Table& table) {
 }
 
 void AddSums(Table& table) {
+  // beta, argument 4, is 0 where argument 1 may be uninitialized: ATen then does not read it.
   table[HEARTH_OP_addmm] = [](Call& c) {
     c.has(0) ? void(at::addmm_out(c.tensor(0), c.tensor(1), c.tensor(2), c.tensor(3), c.scalar(4)))
              : c.Return(at::addmm(c.tensor(1), c.tensor(2), c.tensor(3), c.scalar(4)));

@@ -6,6 +6,8 @@
 namespace hearth::device {
 namespace {
 
+// Arguments are those of device_ops.cc: windows as pairs of height and width. Padding counts in an
+// average's divisor, as in Caffe; a divisor of 1 makes it a sum.
 void AddPooling(Table& table) {
   table[HEARTH_OP_avg_pool2d] = [](Call& c) {
     const c10::optional<int64_t> divisor = c.flag(6) ? c10::optional<int64_t>(1) : c10::nullopt;
@@ -22,6 +24,7 @@ void AddPooling(Table& table) {
                                 c.integers(5), c.flag(6), /*count_include_pad=*/true, c10::nullopt);
   };
   table[HEARTH_OP_max_pool2d_with_indices] = [](Call& c) {
+    // ATen's positions, row * width + column in their plane, are Caffe's mask.
     at::Tensor chosen = at::empty({0}, c.tensor(1).options().dtype(at::kLong));
     at::max_pool2d_with_indices_out(c.tensor(0), chosen, c.tensor(1), c.integers(2), c.integers(3),
                                     c.integers(4), /*dilation=*/1, c.flag(5));
@@ -34,6 +37,7 @@ void AddPooling(Table& table) {
   };
 }
 
+// Output padding (`none`) is zero: Caffe has no such parameter.
 void AddConvolution(Table& table) {
   table[HEARTH_OP_convolution] = [](Call& c) {
     c10::optional<at::Tensor> bias;
@@ -43,6 +47,7 @@ void AddConvolution(Table& table) {
                              c.integers(5), c.flag(6), none, c.integer(7)));
   };
   table[HEARTH_OP_convolution_backward] = [](Call& c) {
+    // Gradients of x, weight and bias; ATen leaves those that are not wanted undefined.
     const at::IntArrayRef wanted = c.integers(8);
     const at::Tensor& dy = c.tensor(0);
     const std::vector<int64_t> none(c.integers(3).size(), 0);
@@ -56,6 +61,8 @@ void AddConvolution(Table& table) {
   };
 }
 
+// The functions that autograd calls: they tell which implementation computed (cuDNN's or ATen's)
+// and keep its reserve, by which the gradient calls the same one.
 void AddNormalization(Table& table) {
   table[HEARTH_OP__batch_norm_impl_index] = [](Call& c) {
     const auto [y, mean, inverse, reserve, implementation] = at::_batch_norm_impl_index(
@@ -68,6 +75,8 @@ void AddNormalization(Table& table) {
     c.GiveInteger(implementation);
   };
   table[HEARTH_OP__batch_norm_impl_index_backward] = [](Call& c) {
+    // x is normalized already: mean 0 and inverse deviation 1 per channel, as both running and
+    // saved statistics.
     const at::Tensor &zeros = c.tensor(4), &ones = c.tensor(5);
     const auto [dx, d_weight, d_bias] = at::_batch_norm_impl_index_backward(
         c.integer(0), c.tensor(1), c.tensor(2), c.tensor(3), zeros, ones, zeros, ones,
@@ -84,6 +93,7 @@ void AddNormalization(Table& table) {
   };
 }
 
+// Of all parameters of the net by few kernels, instead of one per parameter.
 void AddUpdates(Table& table) {
   table[HEARTH_OP__foreach_add_] = [](Call& c) {
     at::_foreach_add_(c.tensors(0), c.tensors(1), c.scalar(2));
@@ -95,6 +105,7 @@ void AddUpdates(Table& table) {
   table[HEARTH_OP__foreach_sign] = [](Call& c) { c.Return(at::_foreach_sign(c.tensors(0))); };
   table[HEARTH_OP__foreach_sub_] = [](Call& c) { at::_foreach_sub_(c.tensors(0), c.tensors(1)); };
   table[HEARTH_OP_linalg_vector_norm] = [](Call& c) {
+    // In double precision, since the squares of millions of gradients add up.
     const at::Tensor norm =
         at::linalg_vector_norm(c.tensor(0), 2, c10::nullopt, false, at::kDouble);
     c.GiveNumber(norm.item<double>());

@@ -26,6 +26,7 @@ at::Device DeviceOf(int64_t kind, int64_t index) {
   return kind == HEARTH_META ? at::kMeta : at::kCPU;
 }
 
+// Integers come as a list: axis first, then positions.
 void AddViews(Table& table) {
   table[HEARTH_OP_expand] = [](Call& c) { c.Return(c.tensor(0).expand(c.integers(1))); };
   table[HEARTH_OP_permute] = [](Call& c) { c.Return(c.tensor(0).permute(c.integers(1))); };
@@ -46,6 +47,7 @@ void AddViews(Table& table) {
 }
 
 void AddNew(Table& table) {
+  // The first tensor gives arange and full their device, and full its type.
   table[HEARTH_OP_arange] = [](Call& c) {
     c.Return(at::arange(c.integer(1), c.tensor(0).options().dtype(at::kLong)));
   };
@@ -57,6 +59,7 @@ void AddNew(Table& table) {
   table[HEARTH_OP_full] = [](Call& c) {
     c.Return(at::full(c.integers(1), c.scalar(2), c.tensor(0).options()));
   };
+  // Made on the CPU, then copied: the list is the caller's.
   table[HEARTH_OP_longs] = [](Call& c) {
     c.Return(at::tensor(c.integers(0), at::kLong).to(DeviceOf(c.integer(1), c.integer(2))));
   };
@@ -71,6 +74,8 @@ void AddCopies(Table& table) {
   table[HEARTH_OP_copy_] = [](Call& c) { c.tensor(0).copy_(c.tensor(1)); };
   table[HEARTH_OP_fill_] = [](Call& c) { c.tensor(0).fill_(c.scalar(1)); };
   table[HEARTH_OP_from_host] = [](Call& c) {
+    // A tensor over the caller's memory, which it does not own. copy_() waits for the transfer, so
+    // the caller may change the memory at once.
     c.tensor(0).copy_(at::from_blob(c.pointer(1), c.integers(2), at::kFloat));
   };
   table[HEARTH_OP_to_host] = [](Call& c) {
@@ -117,12 +122,14 @@ void AddFacts(Table& table) {
     const int64_t kind = device.is_cuda()   ? HEARTH_CUDA
                          : device.is_meta() ? HEARTH_META
                                             : HEARTH_CPU;
+    // torch gives the CPU the index -1; here it is 0, as in Device.
     const int64_t facts[] = {kind, std::max<int64_t>(0, device.index())};
     c.GiveIntegers(facts);
   };
   table[HEARTH_OP_is_alias_of] = [](Call& c) {
     c.GiveInteger(c.tensor(0).is_alias_of(c.tensor(1)));
   };
+  // Waits until the device has computed the value.
   table[HEARTH_OP_item] = [](Call& c) { c.GiveNumber(c.tensor(0).item().toDouble()); };
   table[HEARTH_OP_sizes] = [](Call& c) { c.GiveIntegers(c.tensor(0).sizes()); };
   table[HEARTH_OP_strides] = [](Call& c) { c.GiveIntegers(c.tensor(0).strides()); };

@@ -19,6 +19,8 @@ struct Lanes {
   static_assert(sizeof(Floats) == kWidth * sizeof(float) && sizeof(Ints) == sizeof(Floats));
 };
 
+// By memcpy, which becomes one unaligned load or store: a block begins at any multiple of four
+// bytes, and a cast would break the aliasing rules.
 template <typename Vector, typename Value>
 HEARTH_INLINE void Load(Vector& into, const Value* from) {
   std::memcpy(&into, from, sizeof(into));
@@ -58,6 +60,7 @@ HEARTH_INLINE void ChannelsLastPooling::ForEachBlock(Function f) const {
     for (int64_t ow = 0; ow < columns.outputs; ++ow) {
       block.columns = columns.Clipped(ow);
       block.divisor = PoolingAxis::Divisor(rows, oh, columns, ow);
+      // As many blocks of 16 channels as there are, then of 4, then single channels.
       const auto run = [&](auto lanes, int64_t width) HEARTH_INLINE_LAMBDA {
         while (block.channel + width <= channels) {
           f(block, lanes);
@@ -77,10 +80,12 @@ HEARTH_FOR_EACH_CPU void ChannelsLastPooling::Max(const float* x, float* y, int3
   ForEachBlock([&](const Block& block, auto lanes) HEARTH_INLINE_LAMBDA {
     typename decltype(lanes)::Floats best = {}, value;
     typename decltype(lanes)::Ints where = {};
+    // A scalar operand applies to all lanes; vectors have no constructor from one.
     best -= FLT_MAX;
     where -= 1;
     block.ForEachPixel([&](int32_t pixel, int64_t at) HEARTH_INLINE_LAMBDA {
       Load(value, x + at);
+      // False for NaN, which is never chosen, and for equal values: the first one stays.
       const auto better = value > best;
       best = better ? value : best;
       where = better ? pixel - decltype(where){} : where;
@@ -90,6 +95,8 @@ HEARTH_FOR_EACH_CPU void ChannelsLastPooling::Max(const float* x, float* y, int3
   });
 }
 
+// Visits the window again and compares positions in all lanes, instead of writing to one address
+// per channel, which does not vectorize. Windows may overlap, so gradients add up.
 HEARTH_FOR_EACH_CPU void ChannelsLastPooling::MaxGradient(const float* dy, const int32_t* chosen,
                                                           float* dx) const {
   std::fill_n(dx, rows.inputs * columns.inputs * channels, 0.f);

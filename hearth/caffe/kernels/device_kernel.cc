@@ -17,7 +17,8 @@ namespace {
 // Values of the driver API's CUdevice_attribute.
 constexpr int kMajor = 75, kMinor = 76;
 
-// The functions used of NVRTC and of the CUDA driver; success is 0 in both libraries.
+// The functions used of NVRTC and of the CUDA driver; success is 0 in both libraries. Declared
+// here, since neither library's headers are needed to build.
 struct Compiler {
   int (*create)(void** program, const char* source, const char* name, int, const char**,
                 const char**);
@@ -42,7 +43,8 @@ std::string StubFile() {
   return std::filesystem::path(static_cast<const char*>(folder)) / "libcaffe2_nvrtc.so";
 }
 
-// NVRTC loads it by name, and finds it if it is already loaded.
+// NVRTC opens libnvrtc-builtins by its bare name, which the loader need not find in a wheel's
+// folder. It finds a library that is already loaded, so this one is loaded first.
 void LoadBuiltins(const void* function_of_nvrtc) {
   Dl_info nvrtc{};
   if (function_of_nvrtc == nullptr || dladdr(function_of_nvrtc, &nvrtc) == 0) return;
@@ -92,7 +94,9 @@ std::string LogOf(const Compiler& compiler, void* program) {
   return text;
 }
 
-// Machine code for the current device.
+// Machine code for the current device. A real architecture (sm_90, not compute_90) makes NVRTC
+// return machine code instead of PTX, which the driver would have to compile again. Throws
+// kUnavailable if NVRTC is older than the device.
 std::string Compile(const Compiler& compiler, const std::string& name, const std::string& source) {
   int device = 0, major = 0, minor = 0;
   const bool knows = compiler.current_device(&device) == 0 &&
@@ -112,12 +116,15 @@ std::string Compile(const Compiler& compiler, const std::string& name, const std
     image.resize(size);
     compiler.image(program, image.data());
   }
+  // Before the check, which may throw: the program is freed in either case.
   compiler.destroy(&program);
   Require(problem.empty() && !image.empty(), ErrorCode::kUnavailable, "NVRTC for sm_{}{}: {}",
           major, minor, problem);
   return image;
 }
 
+// Loads into the current context, so the caller makes the device current. The module is never
+// unloaded: its kernels are used until the process ends.
 void* LoadKernel(const std::string& name, const std::string& source) {
   const Compiler& compiler = TheCompiler();
   Require(compiler.problem.empty(), ErrorCode::kUnavailable, "{}", compiler.problem);
@@ -155,6 +162,8 @@ class CurrentDevice {
 }  // namespace
 
 void* DeviceKernel::Find(const Device& device) {
+  // Held while the kernel is compiled, some hundred milliseconds: other threads that need it wait
+  // for it. A failure leaves a null entry, so that it is logged once and not tried again.
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto [entry, is_new] = functions_.try_emplace(device.index, nullptr);
   if (!is_new) return entry->second;
@@ -168,9 +177,13 @@ void* DeviceKernel::Find(const Device& device) {
 
 bool DeviceKernel::Launch(const Device& device, const Grid& grid, std::vector<void*> arguments) {
   if (!device.is_cuda()) return false;
+  // Loading and launching use the calling thread's current context.
   const CurrentDevice guard(device.index);
   void* function = Find(device);
   if (function == nullptr) return false;
+  // The stream of ATen's operations: the kernel runs after those that were submitted before it. The
+  // driver copies the arguments during the call; failures inside the kernel are reported by a later
+  // operation that waits.
   void* stream =
       CallDevice(HEARTH_OP_current_stream, {DeviceInteger(device.index)}).values[0].pointer;
   const int result = TheCompiler().launch(

@@ -22,8 +22,11 @@ std::optional<DevicePooling> DevicePooling::Of(PoolingParameter::PoolMethod meth
     return AtenOutputs(rows, rounds_up) == rows.outputs &&
            AtenOutputs(columns, rounds_up) == columns.outputs;
   };
+  // ATen rejects padding above half of the kernel.
   const bool padding = 2 * rows.pad <= rows.kernel && 2 * columns.pad <= columns.kernel;
   if (method == PoolingParameter::STOCHASTIC || !padding) return std::nullopt;
+  // Caffe drops an outside window only if there is padding, and in both rounding modes, so its
+  // count may be neither of ATen's. The mode that gives Caffe's count has the same windows.
   if (!fits(true) && !fits(false)) return std::nullopt;
   DevicePooling pooling;
   pooling.is_max_ = method == PoolingParameter::MAX;

@@ -28,12 +28,13 @@ using Type = memory::data_type;
 constexpr int64_t kMostProducts = std::numeric_limits<int32_t>::max() / (127 * 127);
 constexpr int64_t kInt8Grain = 16384;  // minimum number of values worth a thread
 
-// Memory for bytes, in floats.
+// Memory for bytes, as a tensor of floats.
 Tensor EmptyBytes(size_t bytes) {
   return Tensor::Empty({static_cast<int64_t>(bytes / sizeof(float) + 1)});
 }
 int8_t* BytesOf(const Tensor& tensor) { return reinterpret_cast<int8_t*>(tensor.data_ptr()); }
 
+// Runs f; oneDNN's exceptions become hearth::Error.
 template <typename Function>
 auto GuardedInt8(const char* what, Function f) {
   try {
@@ -66,6 +67,7 @@ struct Int8Product::Primitives {
     std::optional<OnednnReordered> x_in;
   };
 
+  // oneDNN's reference kernels ("ref:any" and others) are far slower than float32's.
   static bool IsFast(const dnnl::primitive_desc_base& desc) {
     return std::string_view(desc.impl_info_str()).find("ref") == std::string_view::npos;
   }
@@ -75,6 +77,7 @@ struct Int8Product::Primitives {
     if (!IsSupported()) return false;
     x = {x_of(Type::u8), x_of(Type::s8)};
     try {
+      // Both must be fast: only each Forward shows whether x has negative values.
       for (size_t i = 0; i < x.size(); ++i) {
         kernels[i].desc = make(x[i]);
         if (!IsFast(kernels[i].desc)) return false;
@@ -86,7 +89,8 @@ struct Int8Product::Primitives {
     return true;
   }
 
-  // Quantizes the weights, and packs them for a kernel.
+  // Quantizes the weights, and packs them for a kernel. Scales are per output, of its largest
+  // magnitude. Only the kernel that is used gets weights, since each packs them in its own order.
   void TakeWeights(const Tensor& w, Kernel* kernel) {
     const int64_t outputs = static_cast<int64_t>(w_scales.size()), size = w.numel() / outputs;
     const Tensor dense = w.contiguous();
@@ -104,6 +108,8 @@ struct Int8Product::Primitives {
     kernel->primitive = OnednnPrimitive(kernel->desc);
   }
 
+  // Finds the ranges of all images, and the kernel for them: the signed one if any value of the
+  // minibatch is negative.
   Kernel& KernelFor(const Tensor& values, const Tensor& w) {
     const int64_t rows = values.size(0);
     ranges.resize(static_cast<size_t>(rows));
@@ -122,6 +128,8 @@ struct Int8Product::Primitives {
   memory TakeImages(const Tensor& values, Kernel* kernel) {
     const int64_t rows = values.size(0), size = values.numel() / rows;
     const bool is_signed = kernel == &kernels[1];
+    // Rounded in the order of the float32 values, then put in the kernel's order by oneDNN. The
+    // batch axis comes first in both layouts of a blob, so an image is one run of bytes.
     const memory::desc layout(values.sizes(), is_signed ? Type::s8 : Type::u8, values.strides());
     const memory rounded = OnednnScratchMemory(layout, OnednnScratch::kRounded);
     auto* bytes = static_cast<int8_t*>(rounded.get_data_handle());
@@ -132,7 +140,8 @@ struct Int8Product::Primitives {
         .Take(rounded);
   }
 
-  // Multiplies the sums by the scales of their image and output, and adds the bias.
+  // y[row, position, o] = sum * x scale[row] * w scale[o] + b[o], in place. oneDNN 3.2 has one
+  // scale per tensor, so this is a separate pass; y has its outputs last.
   void Rescale(float* sums, const Tensor& b) {
     const int64_t outputs = static_cast<int64_t>(w_scales.size());
     const auto rows = static_cast<int64_t>(ranges.size());
@@ -183,6 +192,7 @@ std::unique_ptr<Int8Product> Int8Product::Planned(std::unique_ptr<Primitives>& p
 }
 
 std::unique_ptr<Int8Product> Int8Product::OfConvolution(const OnednnConvolution::Spec& spec) {
+  // Products per sum: the window's size times the channels that an output reads.
   const int64_t products = std::accumulate(spec.kernel.begin(), spec.kernel.end(),
                                            spec.channels / spec.group, std::multiplies<>());
   if (products > kMostProducts) return nullptr;
@@ -207,6 +217,8 @@ std::unique_ptr<Int8Product> Int8Product::OfMatrices(const Matrices& sizes) {
   if (rows * inputs * outputs == 0 || inputs > kMostProducts) return nullptr;
   auto plan = std::make_unique<Primitives>();
   plan->w_scales.resize(static_cast<size_t>(outputs));
+  // w is [outputs, inputs] in memory; for oneDNN, whose product is x w, that is the transpose of
+  // [inputs, outputs].
   plan->plain_w = {{inputs, outputs}, Type::s8, memory::format_tag::ba};
   plan->y = {{rows, outputs}, Type::f32, memory::format_tag::ab};
   const memory::desc w({inputs, outputs}, Type::s8, memory::format_tag::any);
@@ -223,6 +235,8 @@ std::unique_ptr<Int8Product> Int8Product::OfMatrices(const Matrices& sizes) {
 void Int8Product::Forward(const Tensor& x, const Tensor& w, const Tensor& b, Tensor& y) {
   Primitives& p = *primitives_;
   GuardedInt8("forward", [&] {
+    // In this order: the ranges that KernelFor finds are used by the next step and by Rescale, and
+    // Give converts rescaled values to the layout of y.
     Primitives::Kernel& kernel = p.KernelFor(x, w);
     const memory images = p.TakeImages(x, &kernel);
     OnednnReordered& y_out =

@@ -25,6 +25,8 @@ struct Bounds {
   }
 };
 
+// The smallest and the largest value do not show NaN, for which all comparisons are false; the sum
+// of x * 0 does, and infinity, too.
 HEARTH_FOR_EACH_CPU void FindBounds(const float* x, int64_t count, Bounds* bounds) {
   float least[kBoundLanes] = {}, largest[kBoundLanes] = {}, zero[kBoundLanes] = {};
   int64_t i = 0;
@@ -46,7 +48,7 @@ HEARTH_FOR_EACH_CPU void FindBounds(const float* x, int64_t count, Bounds* bound
 HEARTH_FOR_EACH_CPU void QuantizeEach(const float* x, int64_t count, float inverse, int8_t* q) {
 #pragma GCC ivdep
   for (int64_t i = 0; i < count; ++i) {
-    // The integer is in the low bits.
+    // The integer is in the low bits. Half way between two integers, it is the even one.
     q[i] = static_cast<int8_t>(std::bit_cast<int32_t>(x[i] * inverse + kToWhole));
   }
 }
@@ -65,6 +67,7 @@ Int8Range RangeOf(const float* x, int64_t count) {
   Bounds bounds;
   FindBounds(x, count, &bounds);
   const float magnitude = std::max(-bounds.least, bounds.largest);
+  // Symmetric, without a zero point: 0 stays 0, and sums need no correction.
   const float scale = magnitude / kLargest + bounds.zero;
   return {scale < kNearlyZero ? 0.f : scale, bounds.least < 0};
 }

@@ -17,10 +17,11 @@ namespace {
 
 using dnnl::memory;
 
-// Threads use few kinds of products; this bounds the cache if minibatch sizes differ each time.
+// A net has far fewer kinds of products; this bounds the cache if minibatch sizes keep changing.
 constexpr size_t kMaxCached = 512;
 
-// The cache key of a prepared product.
+// The cache key of a prepared product. The number of threads belongs to it, since oneDNN divides
+// the work when a kernel is created.
 struct Kind {
   using Axes = std::array<int64_t, 4>;  // sizes and strides
   Axes a, b, c;
@@ -66,6 +67,8 @@ class Prepared {
   OnednnPrimitive primitive_;
 };
 
+// The reference is valid until the thread's next call, which may clear the cache. Not an LRU list:
+// a net that repeats its shapes never reaches the limit.
 const Prepared& PreparedFor(const Kind& kind) {
   thread_local std::map<Kind, Prepared> cache;
   const auto found = cache.find(kind);
@@ -87,6 +90,7 @@ void RunOnednn(const Tensor& a, const Tensor& b, const Tensor& bias, const Tenso
 
 // oneDNN requires matrices that are dense along one axis.
 Tensor DenseAlongAnAxis(const Tensor& m) {
+  // A stride of 1 says nothing about an axis of size 1.
   const bool along_columns = m.size(0) != 1 && m.stride(0) == 1;
   const bool dense = along_columns || m.size(1) == 1 || m.stride(1) == 1;
   return dense ? m : m.contiguous();
@@ -94,6 +98,7 @@ Tensor DenseAlongAnAxis(const Tensor& m) {
 
 void RunOnHost(const Tensor& a, const Tensor& b, const Tensor& bias, const Tensor& c, bool adds) {
   if (c.numel() == 0) return;
+  // The inner axis has no values, since c has some.
   if (a.numel() == 0) {  // empty sums
     if (!adds) c.zero_();
     if (bias.defined()) c.add_(bias);

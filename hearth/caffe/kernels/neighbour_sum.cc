@@ -34,6 +34,8 @@ HEARTH_FOR_EACH_CPU void SumAcrossChannels(const ImageShape& shape, int64_t size
 
 HEARTH_FOR_EACH_CPU void SumWithinChannels(const ImageShape& shape, int64_t size,
                                            const float* values, float* scratch, float* sums) {
+  // The sum over a square is separable: along each row first, into `scratch`, then across the rows.
+  // That is 2 * size additions per value instead of size^2.
   const int64_t plane = shape.height * shape.width;
   for (int64_t c = 0; c < shape.channels; ++c) {
     for (int64_t y = 0; y < shape.height; ++y) {

@@ -34,6 +34,8 @@ void PlanePooling::ForEachInput(const Window& window, Function f) const {
 
 void PlanePooling::Max(const float* x, float* y, int32_t* argmax) const {
   ForEachWindow([&](const Window& window) {
+    // Inputs come row by row, and only a larger one replaces the best: among equal values the first
+    // is chosen, as in Caffe.
     float best = -FLT_MAX;
     int64_t best_index = -1;
     ForEachInput(window, [&](int64_t index) {
@@ -54,6 +56,9 @@ void PlanePooling::Average(const float* x, float* y) const {
   });
 }
 
+// Stochastic pooling (Zeiler and Fergus 2013): value x_i of a window is chosen with probability x_i
+// / sum. That is the first one at which the cumulative sum reaches a uniform number times the sum.
+// Values must not be negative, as behind a ReLU. If all are 0, the first is chosen.
 void PlanePooling::Draw(const float* x, const float* randoms, float* y, int32_t* drawn) const {
   ForEachWindow([&](const Window& window) {
     float sum = 0;
@@ -71,6 +76,7 @@ void PlanePooling::Draw(const float* x, const float* randoms, float* y, int32_t*
   });
 }
 
+// sum of x_i * x_i / sum: each value weighted by its probability.
 void PlanePooling::Expected(const float* x, float* y) const {
   ForEachWindow([&](const Window& window) {
     float sum = 0, squares = 0;
@@ -85,6 +91,7 @@ void PlanePooling::Expected(const float* x, float* y) const {
 void PlanePooling::GradientAt(const float* dy, const int32_t* indices, float* dx) const {
   std::fill_n(dx, inputs(), 0.f);
   for (int64_t i = 0; i < outputs(); ++i) {
+    // Caffe writes before the image for an empty window, whose index is -1.
     if (indices[i] >= 0) dx[indices[i]] += dy[i];
   }
 }

@@ -7,6 +7,8 @@
 namespace hearth::caffe {
 namespace {
 
+// The values of one axis: those of rows are the _h fields, those of columns the _w fields. If
+// either of a pair is set, the single field does not count.
 void ReadFields(const PoolingParameter& param, bool rows, PoolingAxis* axis) {
   const bool has_kernel_hw = param.has_kernel_h() || param.has_kernel_w();
   Require(param.has_kernel_size() != has_kernel_hw, ErrorCode::kInvalidArgument,

@@ -13,9 +13,11 @@ constexpr int64_t kGrain = 4096;   // minimum number of values per thread
 constexpr int64_t kFew = 16384;    // the same for functions of one or two operations
 constexpr int64_t kLanes = 16;     // independent sums, which vectorize
 constexpr int64_t kColumns = 256;  // that a softmax over an inner axis computes together
+// Below this VectorExp returns e^-87, 1.6e-38, instead of a smaller number.
 constexpr float kLeastExponent = -87.f;
 
-// From e^2x if that is exact enough, else from a series in x^2.
+// tanh x = 1 - 2 / (1 + e^2x) for |x| above 0.625, with the sign of x; below, where that difference
+// loses digits, a series in x^2. The form and its limit are those of Cephes's tanhf.
 HEARTH_INLINE float VectorTanh(float x) {
   const float size = std::fabs(x), square = x * x;
   const float far = 1.f - 2.f / (1.f + VectorExp(2.f * size));
@@ -40,6 +42,7 @@ HEARTH_FOR_EACH_CPU void SigmoidEach(const float* x, float* y, int64_t count) {
 
 HEARTH_FOR_EACH_CPU void RectifyEach(const float* x, float slope, float* y, int64_t count) {
   if (slope == 0) {
+    // In this order of operands NaN, for which the comparison is false, stays NaN.
 #pragma GCC ivdep
     for (int64_t i = 0; i < count; ++i) y[i] = 0.f > x[i] ? 0.f : x[i];
   } else {
@@ -54,6 +57,7 @@ HEARTH_FOR_EACH_CPU void RectifyGradientEach(const float* x, const float* dy, fl
   for (int64_t i = 0; i < count; ++i) dx[i] = dy[i] * (x[i] > 0 ? 1.f : slope);
 }
 
+// A single sum would be a chain of additions that the compiler must not reorder.
 HEARTH_INLINE float SumOf(const float* values, int64_t count) {
   float lanes[kLanes] = {};
   int64_t i = 0;
@@ -84,6 +88,8 @@ HEARTH_INLINE float LargestOf(const float* values, int64_t count) {
 // 0 if the result would underflow, so that masked values contribute nothing.
 HEARTH_INLINE float ExpBelowZero(float x) { return x < kLeastExponent ? 0.f : VectorExp(x); }
 
+// y_i = e^(x_i - max) / sum of e^(x_j - max): subtracting the largest value keeps e^x finite, and
+// does not change the quotient.
 HEARTH_FOR_EACH_CPU void SoftmaxRows(const float* x, float* y, int64_t rows, int64_t size) {
   for (int64_t row = 0; row < rows; ++row, x += size, y += size) {
     const float largest = LargestOf(x, size);
@@ -94,7 +100,9 @@ HEARTH_FOR_EACH_CPU void SoftmaxRows(const float* x, float* y, int64_t rows, int
   }
 }
 
-// `count` columns of a matrix whose rows are `inner` values apart.
+// `count` columns of a matrix whose rows are `inner` values apart. The loops run along the rows,
+// whose values are adjacent, for as many columns as have their maxima and sums (1 KB each) in the
+// L1 cache.
 HEARTH_FOR_EACH_CPU void SoftmaxColumns(const float* x, float* y, int64_t size, int64_t inner,
                                         int64_t count) {
   float largest[kColumns], sum[kColumns] = {};
@@ -117,6 +125,8 @@ HEARTH_FOR_EACH_CPU void SoftmaxColumns(const float* x, float* y, int64_t size, 
   }
 }
 
+// dx_i = y_i * (dy_i - sum of y_j * dy_j). The sum is complete before the first value is written,
+// so dx may be dy.
 HEARTH_FOR_EACH_CPU void GradientRows(const float* y, const float* dy, float* dx, int64_t rows,
                                       int64_t size) {
   for (int64_t row = 0; row < rows; ++row, y += size, dy += size, dx += size) {

@@ -10,8 +10,11 @@
 namespace hearth::caffe {
 namespace {
 
+// For x far below 0, e^-x is infinite and the result 0, as it should be.
 float Sigmoid(float x) { return 1.f / (1.f + std::exp(-x)); }
 
+// y = 1 / (1 + e^-x), dx = dy * y * (1 - y): in terms of y, so that the layer keeps no input in
+// place.
 class SigmoidLayer : public NeuronLayer {
  public:
   using NeuronLayer::NeuronLayer;
@@ -31,6 +34,7 @@ class SigmoidLayer : public NeuronLayer {
   bool GradientNeedsInput() const override { return false; }
 };
 
+// y = tanh x, dx = dy * (1 - y^2).
 class TanHLayer : public NeuronLayer {
  public:
   using NeuronLayer::NeuronLayer;
@@ -48,6 +52,7 @@ class TanHLayer : public NeuronLayer {
   bool GradientNeedsInput() const override { return false; }
 };
 
+// y = |x|, dx = dy * sign(x), which is 0 at 0 as in Caffe.
 class AbsValLayer : public NeuronLayer {
  public:
   using NeuronLayer::NeuronLayer;
@@ -69,6 +74,8 @@ class AbsValLayer : public NeuronLayer {
   }
 };
 
+// y = x above zero, alpha * (e^x - 1) below (Clevert et al. 2016); expm1 keeps the digits near
+// zero. dx = dy above zero, dy * alpha * e^x below.
 class EluLayer : public NeuronLayer {
  public:
   EluLayer(const LayerParameter& param, const NetContext& context)
@@ -92,7 +99,8 @@ class EluLayer : public NeuronLayer {
   const float alpha_;
 };
 
-// log(1 + e^x), rearranged so that large inputs do not overflow.
+// y = log(1 + e^x), computed as max(x, 0) + log(1 + e^-|x|), which does not overflow for large x.
+// dx = dy * sigmoid(x).
 class BnllLayer : public NeuronLayer {
  public:
   using NeuronLayer::NeuronLayer;
@@ -114,7 +122,7 @@ class BnllLayer : public NeuronLayer {
   }
 };
 
-// x * sigmoid(beta * x)
+// y = x * s, where s = sigmoid(beta * x); dx = dy * (s + beta * x * s * (1 - s)).
 class SwishLayer : public NeuronLayer {
  public:
   SwishLayer(const LayerParameter& param, const NetContext& context)
@@ -144,6 +152,7 @@ class SwishLayer : public NeuronLayer {
   const float beta_;
 };
 
+// y = x limited to [min, max]. As in Caffe, the limits themselves pass the gradient.
 class ClipLayer : public NeuronLayer {
  public:
   ClipLayer(const LayerParameter& param, const NetContext& context)
@@ -171,6 +180,8 @@ class ClipLayer : public NeuronLayer {
   const float min_, max_;
 };
 
+// y = 1 above the threshold, else 0. It has no gradient: force_backward skips it, where Caffe
+// aborts.
 class ThresholdLayer : public NeuronLayer {
  public:
   ThresholdLayer(const LayerParameter& param, const NetContext& context)

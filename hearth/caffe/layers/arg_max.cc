@@ -32,6 +32,7 @@ class ArgMaxLayer : public Layer {
       shape[x.CanonicalAxis(param_.argmax_param().axis())] = top_k_;
     } else {
       layout_ = {x.shape(0), x.count(1), 1};
+      // As in Caffe, as many axes as the bottom has, and at least three.
       shape.assign(std::max<int64_t>(x.num_axes(), 3), 1);
       shape[0] = x.shape(0);
       shape[1] = wants_values_ ? 2 : 1;
@@ -51,6 +52,7 @@ class ArgMaxLayer : public Layer {
     for (int64_t outer = 0; outer < layout_.outer; ++outer) {
       for (int64_t inner = 0; inner < layout_.inner; ++inner) {
         Rank(x + outer * layout_.classes * layout_.inner + inner);
+        // Outputs along the axis are `inner` values apart, those of whole rows are adjacent.
         if (along_axis_) {
           Write(wants_values_, y + outer * top_k_ * layout_.inner + inner);
         } else {
@@ -88,6 +90,8 @@ class ArgMaxLayer : public Layer {
     if (wants_values_) to.select(1, 1).copy_(values.squeeze(2));
   }
 
+  // Pairs compare by value first, then by position: among equal values the larger position is
+  // first.
   void Rank(const float* row) {
     for (int64_t c = 0; c < layout_.classes; ++c) ranked_[c] = {row[c * layout_.inner], c};
     std::partial_sort(ranked_.begin(), ranked_.begin() + top_k_, ranked_.end(),

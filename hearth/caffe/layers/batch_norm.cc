@@ -12,8 +12,13 @@
 namespace hearth::caffe {
 namespace {
 
-// Parameters: running sums of means and variances, and the sum of their weights. None has a
-// gradient.
+// y = (x - mean) * factor per channel, where factor = 1 / sqrt(variance + eps) (Ioffe and Szegedy
+// 2015). In training, mean and variance (divided by m, the values per channel) are the minibatch's;
+// each Forward updates the parameters, with f = moving_average_fraction:
+//   blobs[0] = f * blobs[0] + mean, blobs[1] = f * blobs[1] + variance * m / (m - 1),
+//   blobs[2] = f * blobs[2] + 1.
+// With global statistics, mean and variance are blobs[0] / blobs[2] and blobs[1] / blobs[2]. The
+// parameters have no gradient.
 class BatchNormLayer : public Layer, public Normalization {
  public:
   using Layer::Layer;
@@ -22,7 +27,9 @@ class BatchNormLayer : public Layer, public Normalization {
   int64_t channels() const override { return channels_; }
 
   Gradients BackwardScaled(const Tensor& gradient, const Tensor& scale) override {
-    // For normalized values, with the factor that normalized them.
+    // ATen's gradient for an x with mean 0, variance 1 and eps 0: the top serves as this x, and the
+    // factor that normalized it becomes part of the weight. It also gives the gradients of scale
+    // and bias, the sums of gradient * top and of gradient.
     const Tensor weight = scale * factor_.squeeze(1);
     const auto [dx, d_scale, d_bias] = device::batch_norm_backward(
         statistics_, Channels(output_->device_data()), Channels(gradient), weight, zeros_, ones_);
@@ -37,12 +44,14 @@ class BatchNormLayer : public Layer, public Normalization {
 
   void SetUp(const Blobs& bottom, const Blobs& top) override {
     const BatchNormParameter& param = param_.batch_norm_param();
+    // With `use_global_stats: false` a TEST net updates the statistics, too, as in Caffe.
     global_ = param.has_use_global_stats() ? param.use_global_stats() : context().phase == TEST;
     channels_ = bottom[0]->num_axes() == 1 ? 1 : bottom[0]->shape(1);
     blobs_ = {std::make_shared<Blob>(Shape{channels_}), std::make_shared<Blob>(Shape{channels_}),
               std::make_shared<Blob>(Shape{1})};
     for (int i = 0; i < 3; ++i) {
       blobs_[i]->data().zero_();
+      // Missing `param` fields would mean lr_mult 1, and the solver would change the statistics.
       if (i == param_.param_size()) param_.add_param()->set_lr_mult(0);
       Require(
           param_.param(i).lr_mult() == 0, ErrorCode::kInvalidArgument,
@@ -81,6 +90,8 @@ class BatchNormLayer : public Layer, public Normalization {
     if (keeps_output(bottom, top)) normalized_.data().copy_(top[0]->data());
   }
 
+  // dx = (dy - mean(dy) - y * mean(dy * y)) * factor, with means over the values of a channel.
+  // Global statistics are constants, so dx = dy * factor.
   void Backward(const Blobs& top, const std::vector<bool>& propagate_down,
                 const Blobs& bottom) override {
     if (!propagate_down[0]) return;
@@ -146,6 +157,7 @@ class BatchNormLayer : public Layer, public Normalization {
       Tensor& sum = blobs_[i]->device_data();
       device::add_out(sum, now[i], sum, keep);
     }
+    // The blob takes this tensor; kept here as well, its memory would stay in use for longer.
     return std::exchange(statistics_.y, Tensor());
   }
 
@@ -172,6 +184,7 @@ class BatchNormLayer : public Layer, public Normalization {
 
   void UseRunningStatistics() {
     const float weight = *blobs_[2]->data_ptr();
+    // A net without any update has weight 0: as in Caffe, mean and variance are then 0.
     const float scale = weight == 0 ? 0 : 1 / weight;
     for (int64_t c = 0; c < channels_; ++c) {
       mean_[c] = scale * blobs_[0]->data_ptr()[c];
@@ -179,6 +192,8 @@ class BatchNormLayer : public Layer, public Normalization {
     }
   }
 
+  // In two passes, as the mean of squares minus the squared mean loses digits. A channel's sums
+  // belong to one thread, so they have the same bits with any number of threads.
   void Measure(const float* x) {
     const auto count = static_cast<double>(rows_ * inner_);
     ForEachChannel([&](int64_t c) {
@@ -191,6 +206,7 @@ class BatchNormLayer : public Layer, public Normalization {
     });
   }
 
+  // The running variance is unbiased, m / (m - 1), unlike the one that normalizes.
   void UpdateRunningStatistics() {
     const float keep = param_.batch_norm_param().moving_average_fraction();
     const auto count = static_cast<float>(rows_ * inner_);

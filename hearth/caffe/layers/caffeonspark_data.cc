@@ -22,6 +22,7 @@ class CosDataLayer : public FedDataLayer {
   void SetUp(const Blobs& bottom, const Blobs& top) override {
     Require(columns_.size() == top.size(), ErrorCode::kInvalidArgument,
             "cos_data_param has {} tops, but the layer has {}", columns_.size(), top.size());
+    // A transposed top is values x rows, the time-major order that LSTM reads.
     std::vector<Top> tops;
     for (const CaffeOnSparkTop& column : columns_)
       tops.push_back({column.row_shape(), column.transposed()});

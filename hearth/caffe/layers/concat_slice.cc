@@ -21,6 +21,7 @@ class ConcatLayer : public Layer {
 
   void Reshape(const Blobs& bottom, const Blobs& top) override {
     const ConcatParameter& param = param_.concat_param();
+    // concat_dim is the older name of axis.
     axis_ = param.has_concat_dim() ? bottom[0]->CanonicalAxis(param.concat_dim())
                                    : bottom[0]->CanonicalAxis(param.axis());
     int64_t total = 0;
@@ -32,6 +33,7 @@ class ConcatLayer : public Layer {
       total += blob->shape(axis_);
     }
     top[0]->Reshape(WithAxis(*bottom[0], axis_, total));
+    // As in Caffe, one bottom is passed on without a copy, and Forward and Backward do nothing.
     if (bottom.size() == 1) {
       top[0]->ShareData(*bottom[0]);
       top[0]->ShareDiff(*bottom[0]);
@@ -71,10 +73,12 @@ class SliceLayer : public Layer {
 
   void Reshape(const Blobs& bottom, const Blobs& top) override {
     const SliceParameter& param = param_.slice_param();
+    // slice_dim is the older name of axis.
     axis_ = param.has_slice_dim() ? bottom[0]->CanonicalAxis(param.slice_dim())
                                   : bottom[0]->CanonicalAxis(param.axis());
     const std::vector<int64_t> sizes = Sizes(*bottom[0], static_cast<int64_t>(top.size()));
     for (size_t i = 0; i < top.size(); ++i) top[i]->Reshape(WithAxis(*bottom[0], axis_, sizes[i]));
+    // As for Concat: one top is the bottom itself.
     if (top.size() == 1) {
       top[0]->ShareData(*bottom[0]);
       top[0]->ShareDiff(*bottom[0]);
@@ -101,6 +105,7 @@ class SliceLayer : public Layer {
   }
 
  private:
+  // Sizes of the tops along the axis: from the slice_points, where tops 1, 2, ... begin, or equal.
   std::vector<int64_t> Sizes(const Blob& bottom, int64_t tops) const {
     const std::vector<uint32_t>& points = param_.slice_param().slice_point();
     const int64_t total = bottom.shape(axis_);
@@ -116,6 +121,7 @@ class SliceLayer : public Layer {
     std::vector<int64_t> sizes;
     int64_t begin = 0;
     for (int64_t i = 0; i < tops; ++i) {
+      // The last top takes what is left.
       const int64_t end = i < tops - 1 ? points[i] : total;
       Require(end > begin, ErrorCode::kInvalidArgument,
               "slice_points must increase and be above 0 and below {}, the size of axis {}", total,

@@ -15,6 +15,11 @@
 namespace hearth::caffe {
 namespace {
 
+// A cross-correlation, as in Caffe: summed over channels c and kernel positions k,
+//   y[n, o, p] = b[o] + sum of w[o, c, k] * x[n, c, p * stride - pad + k * dilation].
+// With groups, outputs and channels are divided into as many parts, and an output reads the
+// channels of its part alone. Transposed (Deconvolution), Forward computes the gradient that a
+// convolution from outputs to channels has for dy = x, and its weights are that convolution's.
 class ConvolutionLayer : public Layer {
  public:
   ConvolutionLayer(const LayerParameter& param, const NetContext& context, bool transposed = false)
@@ -74,6 +79,7 @@ class ConvolutionLayer : public Layer {
 
   void Forward(const Blobs& bottom, const Blobs& top) override {
     if (on_device()) return ForwardOnDevice(bottom, top);
+    // There is no convolution_ if there are no values.
     const Tensor bias = has_bias() ? blobs_[1]->data() : Tensor();
     const Tensor weight = WithSpatialAxis(blobs_[0]->data());
     for (size_t i = 0; i < bottom.size() && convolution_; ++i) {
@@ -84,6 +90,7 @@ class ConvolutionLayer : public Layer {
       } else if (!transposed_) {
         convolution_->Forward(x, weight, bias, y);
       } else {
+        // A gradient has no bias, so it is added afterwards.
         convolution_->BackwardData(x, weight, y);
         if (has_bias()) y.add_(OfChannels(bias, y.dim()));
       }
@@ -107,8 +114,8 @@ class ConvolutionLayer : public Layer {
   }
 
  private:
-  // For bottoms of one shape and layout. Null if there are no values. Transposed, it is the
-  // gradient of a convolution in the opposite direction.
+  // Prepares the convolution for bottoms of one shape; none if there are no values. Transposed, it
+  // is the one in the opposite direction, whose gradient Forward computes.
   void Plan(const Blob& bottom, const Shape& top) {
     if (on_device() || bottom.count() == 0) {
       convolution_.reset();
@@ -118,6 +125,7 @@ class ConvolutionLayer : public Layer {
     Shape from(bottom.shape().begin() + axis_ + 1, bottom.shape().end());
     Shape to(top.begin() + axis_ + 1, top.end());
     Window window = window_;
+    // No spatial axes: one position, and a kernel of size 1.
     if (from.empty()) {
       from = to = window.kernel = window.stride = window.dilation = {1};
       window.pad = {0};
@@ -132,6 +140,7 @@ class ConvolutionLayer : public Layer {
       std::swap(spec.input, spec.output);
       spec.has_bias = false;
     }
+    // Reshape precedes every Forward, mostly with the same shapes.
     if (convolution_ && convolution_->spec() == spec) return;
     convolution_ = std::make_unique<OnednnConvolution>(spec);
     const bool rounds = !transposed_ && context().precision == Precision::kInt8;
@@ -149,6 +158,7 @@ class ConvolutionLayer : public Layer {
       if (channels_last_ && dy.is_channels_last() && x.is_channels_last()) {
         channels_last_->BackwardWeights(x, dy, beta, dw);
       } else {
+        // Transposed, the top is the input of the convolution, and the bottom its output.
         convolution_->BackwardWeights(transposed_ ? dy : x, transposed_ ? x : dy, beta, dw);
       }
     }
@@ -179,6 +189,7 @@ class ConvolutionLayer : public Layer {
     }
   }
 
+  // Gradients of bottoms overwrite, those of parameters add up.
   void BackwardOnDevice(Blob& top, bool wants_bottom, Blob& bottom) {
     const auto [dx, dw, db] = device::convolution_backward(
         AsFactor(Folded(top, top.device_diff())), AsFactor(Folded(bottom, bottom.device_data())),
@@ -231,6 +242,7 @@ class ConvolutionLayer : public Layer {
     if (param.bias_term()) blobs_.push_back(FilledBlob({outputs_}, param.bias_filler(), random));
   }
 
+  // Transposed, it is the smallest input size for which a convolution has `input` positions.
   int64_t OutputSize(int64_t input, int64_t i) const {
     if (!transposed_) return window_.OutputSize(input, i);
     return window_.stride[i] * (input - 1) + window_.Reach(i) - 2 * window_.pad[i];

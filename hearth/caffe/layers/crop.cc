@@ -26,6 +26,7 @@ class CropLayer : public Layer {
     Shape shape = x.shape();
     offset_.assign(shape.size(), 0);
     for (int64_t i = first; i < x.num_axes(); ++i) {
+      // A single offset applies to all cropped axes.
       if (!offsets.empty()) offset_[i] = offsets[offsets.size() == 1 ? 0 : i - first];
       shape[i] = reference.shape(i);
       Require(offset_[i] + shape[i] <= x.shape(i), ErrorCode::kInvalidArgument,
@@ -42,6 +43,7 @@ class CropLayer : public Layer {
   void Backward(const Blobs& top, const std::vector<bool>& propagate_down,
                 const Blobs& bottom) override {
     if (propagate_down[0]) {
+      // Values outside of the crop have no influence.
       bottom[0]->device_diff().zero_();
       Part(bottom[0]->device_diff(), *top[0]).copy_(top[0]->device_diff());
     }

@@ -25,7 +25,8 @@ class DatabaseDataLayer : public ImageFileLayer {
             data.source());
     ShapeTops(ItemAtCursor(), top);
     if (data.rand_skip() > 0) {
-      // Skips the same number on every rank, so that their stripes stay disjoint.
+      // Skips the same number on every rank, so that their stripes stay disjoint. They are passed
+      // by MoveOn(), without a number.
       Random random(seed());
       for (uint64_t skip = random.Below(data.rand_skip()); skip > 0; --skip) MoveOn();
     }
@@ -37,6 +38,7 @@ class DatabaseDataLayer : public ImageFileLayer {
     return static_cast<int>(std::min(param_.data_param().prefetch(), kMost));
   }
 
+  // Items of all ranks pass by, as the cursor cannot seek to a record's number.
   void Skip(int64_t items) override {
     for (; items > 0; --items) {
       FindMine();
@@ -44,6 +46,8 @@ class DatabaseDataLayer : public ImageFileLayer {
     }
   }
 
+  // Copies the record's bytes: the cursor's are valid until it moves, while items are decoded later
+  // and on several threads.
   Item TakeItem() override {
     FindMine();
     Item item = ItemAtCursor();
@@ -66,6 +70,7 @@ class DatabaseDataLayer : public ImageFileLayer {
             {}};
   }
 
+  // Of N ranks, rank r has items r, r + N, ...
   void FindMine() {
     while (!IsMine(number_)) Advance();
   }
@@ -76,6 +81,7 @@ class DatabaseDataLayer : public ImageFileLayer {
   }
 
   void MoveOn() {
+    // The records repeat from the first one on; item numbers continue.
     cursor_->Next();
     if (!cursor_->valid()) cursor_->SeekToFirst();
   }

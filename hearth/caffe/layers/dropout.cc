@@ -9,7 +9,9 @@ namespace hearth::caffe {
 namespace {
 
 // A well mixed number for each pair of key and index. Masks are computed from it instead of stored:
-// they need no memory bandwidth, and do not depend on the number of threads.
+// they need no memory bandwidth, and do not depend on the number of threads. Shifts and multipliers
+// are those of the integer hash with the least bias that hash-prospector found for two rounds; the
+// key's halves enter before the first and the second one.
 inline uint32_t Mix(uint64_t key, uint32_t index) {
   uint32_t h = index * 0x9E3779B9u + static_cast<uint32_t>(key);
   h = (h ^ (h >> 16)) * 0x21F0AAADu;
@@ -17,6 +19,8 @@ inline uint32_t Mix(uint64_t key, uint32_t index) {
   return h ^ (h >> 15);
 }
 
+// In TRAIN y = x * mask / (1 - ratio), where the mask is 1 with probability 1 - ratio, else 0; in
+// TEST y = x. dx is dy with the same mask and scale.
 class DropoutLayer : public NeuronLayer {
  public:
   DropoutLayer(const LayerParameter& param, const NetContext& context)
@@ -24,6 +28,7 @@ class DropoutLayer : public NeuronLayer {
     const float ratio = param.dropout_param().dropout_ratio();
     Require(ratio >= 0 && ratio < 1, ErrorCode::kInvalidArgument,
             "dropout_ratio must be from 0 to below 1, not {}", ratio);
+    // A value is dropped if its 32-bit number is below ratio * 2^32.
     threshold_ = static_cast<uint32_t>(static_cast<double>(ratio) * 4294967296.0);
     scale_ = 1.f / (1.f - ratio);
   }
@@ -31,6 +36,7 @@ class DropoutLayer : public NeuronLayer {
  protected:
   void Apply(const Tensor& x, Tensor& y) override {
     if (context().phase == TRAIN) {
+      // Backward computes the same mask from the same key.
       key_ = context().random->engine()();
       Mask(x, y);
     } else if (x.data_ptr() != y.data_ptr()) {
@@ -78,6 +84,8 @@ class DropoutLayer : public NeuronLayer {
       if (in.data_ptr() != out.data_ptr()) out.copy_(in);
       return;
     }
+    // A product of two such numbers may exceed 64 bits and wrap; its low 32 bits are still right,
+    // and all others are masked.
     constexpr int64_t kWord = 0xFFFFFFFF;
     const auto low = static_cast<int64_t>(key_ & kWord), high = static_cast<int64_t>(key_ >> 32);
     const auto shift = [](const Tensor& h, int64_t bits) {

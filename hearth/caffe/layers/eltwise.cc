@@ -7,6 +7,9 @@
 namespace hearth::caffe {
 namespace {
 
+// SUM: y = sum of coeff_i * x_i, dx_i = coeff_i * dy.
+// PROD: y = product of all x_i, dx_i = dy * product of the others, or dy * y / x_i.
+// MAX: dx_i = dy where y came from x_i, else 0.
 class EltwiseLayer : public Layer {
  public:
   using Layer::Layer;
@@ -85,6 +88,7 @@ class EltwiseLayer : public Layer {
     if (!is_sum) {
       device::mul_out(out, first, second);
     } else if (coeff_[0] == 1) {
+      // The usual case, in one pass instead of two.
       device::add_out(out, first, second, coeff_[1]);
     } else {
       device::mul_out(out, first, coeff_[0]);
@@ -112,7 +116,8 @@ class EltwiseLayer : public Layer {
     }
   }
 
-  // Division would be faster, but computes 0 / 0 if a factor is 0.
+  // stable_prod_grad, the default, multiplies the other factors. Dividing the product is faster,
+  // but computes 0 / 0 where a factor is 0, and needs the top's values.
   bool DividesProduct() const {
     return !param_.eltwise_param().stable_prod_grad() && !top_overwritten();
   }
@@ -136,6 +141,7 @@ class EltwiseLayer : public Layer {
     const float* first = bottom[0]->data_ptr();
     const float* second = bottom[1]->data_ptr();
     for (int64_t j = 0; j < bottom[0]->count(); ++j) {
+      // As in Caffe, the second bottom wins a tie of the first two, later ones lose theirs.
       winner_[j] = first[j] > second[j] ? 0 : 1;
       y[j] = std::max(first[j], second[j]);
     }

@@ -11,6 +11,8 @@
 namespace hearth::caffe {
 namespace {
 
+// y[i] = w[index_i] + b, dw[index_i] += dy[i], db += the sum of dy. Indices are floats, as all
+// blobs: exact up to 2^24.
 class EmbedLayer : public Layer {
  public:
   using Layer::Layer;
@@ -37,6 +39,7 @@ class EmbedLayer : public Layer {
   }
 
   void Forward(const Blobs& bottom, const Blobs& top) override {
+    // Checked on the host, in any net: an index outside would read past the weights.
     const float* indices = bottom[0]->read_data();
     for (int64_t i = 0; i < bottom[0]->count(); ++i) {
       Require(IsFill(indices[i]) || (indices[i] >= 0 && indices[i] < static_cast<float>(inputs_)),
@@ -47,6 +50,7 @@ class EmbedLayer : public Layer {
     if (on_device()) {
       Tensor y = top[0]->device_data().view({-1, outputs_});
       const Tensor indices = IndicesOnDevice(*bottom[0]);
+      // Index -1 reads row 0, whose values are then multiplied by 0.
       y.copy_(blobs_[0]->device_data().index_select(0, indices.clamp_min(0)));
       y.mul_(indices.ge(0).unsqueeze(1));
       if (has_bias()) y.add_(blobs_[1]->device_data());
@@ -74,6 +78,7 @@ class EmbedLayer : public Layer {
       const Tensor dy = top[0]->device_diff().view({-1, outputs_});
       if (param_propagate_down(0)) {
         const Tensor indices = IndicesOnDevice(*bottom[0]);
+        // Likewise, row 0 gets zeros from index -1.
         blobs_[0]->device_diff().index_add_(0, indices.clamp_min(0),
                                             dy * indices.ge(0).unsqueeze(1));
       }

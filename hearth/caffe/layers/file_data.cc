@@ -8,7 +8,8 @@
 namespace hearth::caffe {
 namespace {
 
-// Gives each layer of a net its own random choices. FNV-1a: the same on every machine.
+// Part of a layer's seed, so that the layers of a net draw different numbers. FNV-1a, which unlike
+// std::hash is the same on every machine.
 uint64_t HashOf(const std::string& name) {
   uint64_t hash = 14695981039346656037u;
   for (const char c : name) hash = (hash ^ static_cast<uint8_t>(c)) * 1099511628211u;
@@ -33,7 +34,7 @@ class FileDataLayer::Batches : public BatchSource {
   int64_t passed_;
 };
 
-// A test reads all items on the rank that runs it.
+// Only training divides the items over the ranks: a TEST net reads all of them.
 FileDataLayer::FileDataLayer(const LayerParameter& param, const NetContext& context)
     : Layer(param, context),
       stripe_(context.phase == TRAIN ? context.rank : 0),
@@ -45,6 +46,8 @@ void FileDataLayer::set_batch_size(int64_t batch_size) {
   batch_size_ = batch_size;
 }
 
+// Only counts: a resumed run calls it for each minibatch that was used, and Forward then skips all
+// but the last one at once.
 std::optional<int64_t> FileDataLayer::Fetch() {
   ++fetched_;
   return std::nullopt;
@@ -53,12 +56,14 @@ std::optional<int64_t> FileDataLayer::Fetch() {
 void FileDataLayer::Forward(const Blobs& bottom, const Blobs& top) {
   int64_t steps = std::exchange(fetched_, 0);
   if (prefetcher_ == nullptr) {
+    // Before the thread starts, skipped items are passed without being read.
     const int64_t passed = std::max<int64_t>(steps - 1, 0) * batch_size_;
     prefetcher_ =
         std::make_unique<Prefetcher>(prefetch(), std::make_unique<Batches>(*this, passed));
     steps = 1;
   }
   const DataBatch* batch = &prefetcher_->Next();
+  // Once it runs, it has read ahead: batches are dropped.
   for (; steps > 1; --steps) batch = &prefetcher_->Next();
   for (const auto& bad : batch->invalid_rows) context().on_invalid_row(bad.id, bad.reason);
   for (size_t i = 0; i < top.size(); ++i) {

@@ -8,12 +8,12 @@
 namespace hearth::caffe {
 namespace {
 
-// The bottom rows that become the rows of a top, in order.
+// The rows of a bottom that a top consists of: row i of the top is a copy of row rows()[i].
 class RowChoice {
  public:
   explicit RowChoice(const ComputeDevice& device) : device_(device) {}
 
-  // The layer fills it before count() and Copy().
+  // For the layer to fill, before it calls count() or Copy().
   std::vector<int64_t>& rows() { return rows_; }
   int64_t count() const { return static_cast<int64_t>(rows_.size()); }
 
@@ -37,6 +37,7 @@ class RowChoice {
     const int64_t size = bottom.count(1);
     const float* dy = top.diff_ptr();
     float* dx = bottom.diff_ptr();
+    // dx[r] is the sum of dy[i] over all i with rows()[i] = r.
     std::fill_n(dx, bottom.count(), 0.f);
     for (const int64_t row : rows_) {
       for (int64_t i = 0; i < size; ++i) dx[row * size + i] += *dy++;
@@ -71,6 +72,7 @@ class BatchReindexLayer : public Layer {
   }
 
   void Forward(const Blobs& bottom, const Blobs& top) override {
+    // On the host, as the choice is a list; the rows are copied where the net computes.
     const float* indices = bottom[1]->read_data();
     std::vector<int64_t>& rows = choice_.rows();
     for (size_t i = 0; i < rows.size(); ++i) {
@@ -127,6 +129,7 @@ class FilterLayer : public Layer {
 
   void Forward(const Blobs& bottom, const Blobs& top) override {
     const float* chosen = bottom.back()->read_data();
+    // Kept until Backward, which spreads the tops' gradients over the same rows.
     choice_.rows().clear();
     for (int64_t i = 0; i < bottom.back()->count(); ++i) {
       if (chosen[i] != 0) choice_.rows().push_back(i);

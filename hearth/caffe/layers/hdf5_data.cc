@@ -34,11 +34,14 @@ class Hdf5DataLayer : public FileDataLayer {
             data.source());
     Shuffle(&files_);
     datasets_.resize(top.size());
+    // For the shapes of the tops: those of the first file, with batch_size rows.
     LoadFile();
     for (size_t i = 0; i < top.size(); ++i) top[i]->Reshape(TopShape(i));
   }
 
  protected:
+  // Item by item, through all files: the orders of later files and rows follow from the random
+  // numbers that were used on the way.
   void Skip(int64_t items) override {
     for (; items > 0; --items) {
       FindMine();
@@ -82,6 +85,7 @@ class Hdf5DataLayer : public FileDataLayer {
   void LoadFile() {
     const std::string& name = files_[file_];
     const Hdf5File file = Hdf5File::Open(name);
+    // All datasets of a file must have the same number of rows: row i of each makes item i.
     int64_t rows = -1;
     for (size_t i = 0; i < datasets_.size(); ++i) {
       const int64_t own = LoadDataset(file, i);
@@ -121,6 +125,7 @@ class Hdf5DataLayer : public FileDataLayer {
     ++number_;
     if (++row_ < rows_.size()) return;
     row_ = 0;
+    // A single file stays in memory, and its rows take a new order.
     if (files_.size() == 1) {
       Shuffle(&rows_);
       return;

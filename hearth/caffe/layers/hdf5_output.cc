@@ -28,6 +28,7 @@ class Hdf5OutputLayer : public Layer {
     std::string name = param_.hdf5_output_param().file_name();
     Require(!name.empty(), ErrorCode::kInvalidArgument,
             "hdf5_output_param has no file_name; set it to the output file");
+    // A file per rank, as an HDF5 file has one writer at a time.
     if (context().rank > 0) name += fmt::format(".rank{}", context().rank);
     file_ = Hdf5File::Create(name);
   }
@@ -39,6 +40,7 @@ class Hdf5OutputLayer : public Layer {
   }
 
   void Forward(const Blobs& bottom, const Blobs&) override {
+    // Caffe's names of the datasets.
     file_->AppendRows("/data", LegacyShape(*bottom[0]), bottom[0]->data_ptr());
     file_->AppendRows("/label", LegacyShape(*bottom[1]), bottom[1]->data_ptr());
   }

@@ -9,6 +9,9 @@
 namespace hearth::caffe {
 namespace {
 
+// y[n, (c, tap), p] = x[n, c, p * stride - pad + tap * dilation], 0 in the padding: the matrix by
+// which Caffe computes a convolution as a product. dx adds up dy over the windows that share a
+// value.
 class Im2colLayer : public Layer {
  public:
   using Layer::Layer;
@@ -63,12 +66,16 @@ class Im2colLayer : public Layer {
     for (int64_t tap = 0; tap < taps_; ++tap) {
       Tensor values = images.view(image_shape_);
       Tensor column = columns.view(column_shape_).select(2, tap);
+      // Each spatial axis, last one first, narrows both views to the windows in which the tap is
+      // inside.
       int64_t rest = tap;
       for (int64_t i = static_cast<int64_t>(window_.kernel.size()); i-- > 0;) {
+        // The tap's coordinate along the axis in window 0; in window p it is first + p * stride.
         const int64_t first = rest % window_.kernel[i] * window_.dilation[i] - window_.pad[i];
         rest /= window_.kernel[i];
         const int64_t input = image_shape_[2 + i], stride = window_.stride[i];
-        // In windows [begin, end) this tap is inside the image.
+        // In windows [begin, end) this tap is inside the image. The first is rounded up, the last
+        // rounded down.
         const int64_t begin = first >= 0 ? 0 : (stride - 1 - first) / stride;
         const int64_t end = first >= input
                                 ? begin

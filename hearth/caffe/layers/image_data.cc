@@ -36,6 +36,7 @@ class ImageDataLayer : public ImageFileLayer {
       skipped_ = Random(seed()).Below(data.rand_skip());
     }
     OrderEpoch(0);
+    // By the first image of the first epoch, which is read for it.
     ShapeTops(ItemOf(0), top);
   }
 
@@ -61,6 +62,7 @@ class ImageDataLayer : public ImageFileLayer {
     return next_++;
   }
 
+  // `number` counts on across epochs: it is a position in the sequence of all of them.
   Item ItemOf(uint64_t number) {
     const uint64_t item_number = skipped_ + number;
     const uint64_t epoch = item_number / images_.size();
@@ -73,6 +75,8 @@ class ImageDataLayer : public ImageFileLayer {
   }
 
   void OrderEpoch(uint64_t epoch) {
+    // The order follows from seed and epoch alone, so it is equal on all ranks and after a
+    // resumption.
     std::iota(order_.begin(), order_.end(), 0);
     if (param_.image_data_param().shuffle()) {
       std::shuffle(order_.begin(), order_.end(), Random(MixSeed(seed(), epoch)).engine());

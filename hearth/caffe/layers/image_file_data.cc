@@ -10,7 +10,7 @@
 namespace hearth::caffe {
 namespace {
 
-// If most entries are invalid, the list is not a list of images.
+// A minibatch with more invalid images means that the source does not hold images.
 constexpr size_t kMaxInvalidItems = 1000;
 
 }  // namespace
@@ -53,6 +53,7 @@ bool ImageFileLayer::ReadInto(Item* item, int64_t row, DataBatch* batch,
     return true;
   } catch (const Error& error) {
     const std::string what = fmt::format("{}: {}", item->name, error.message());
+    // Only invalid data is skipped: a file that is missing or cannot be reached stops the run.
     if (error.code() != ErrorCode::kDataLoss || !context().on_invalid_row) {
       throw Error(error.code(), what);
     }
@@ -64,6 +65,8 @@ bool ImageFileLayer::ReadInto(Item* item, int64_t row, DataBatch* batch,
 void ImageFileLayer::LoadBatch(DataBatch* batch) {
   batch->tops.resize(2);
   batch->tops[1].Reshape({batch_size()});
+  // All items are taken on this thread, then decoded on several. Replacements follow one by one in
+  // the order of the rows, so that the batch does not depend on the number of threads.
   std::vector<Item> items(batch_size());
   for (Item& item : items) item = TakeItem();
   std::vector<std::string> reasons(items.size());

@@ -15,8 +15,13 @@
 namespace hearth::caffe {
 namespace {
 
+// Caffe's kLOG_THRESHOLD: limits -log(p) of a class with probability 0 to 46.
 constexpr float kSmallest = 1e-20f;
 
+// With p = softmax(x), H the matrix and l_i the label of row i:
+//   loss = -1 / D * sum over i and c of H[l_i, c] * log(p[i, c])
+//   dx[i, c] = loss weight / D * (p[i, c] * sum over k of H[l_i, k] - H[l_i, c])
+// where D is the normalizer's divisor. With the unit matrix this is SoftmaxWithLoss.
 class InfogainLossLayer : public Layer {
  public:
   InfogainLossLayer(const LayerParameter& param, const NetContext& context)
@@ -84,6 +89,7 @@ class InfogainLossLayer : public Layer {
         std::none_of(propagate_down.begin() + 1, propagate_down.end(), [](bool b) { return b; }),
         ErrorCode::kInvalidArgument, "InfogainLoss has no gradient for its labels and its matrix");
     if (!propagate_down[0]) return;
+    // The net puts the loss weight into the top's diff.
     const float scale = *top[0]->read_diff() / divisor_;
     if (on_device()) return BackwardOnDevice(scale, bottom);
     const float* p = probabilities_.data_ptr();

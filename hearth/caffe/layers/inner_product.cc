@@ -12,6 +12,8 @@
 namespace hearth::caffe {
 namespace {
 
+// For M rows of K inputs and N outputs: y [M, N] = x [M, K] W^T + b, W being N x K, or K x N with
+// `transpose`. dW = dy^T x, db = the sum of dy over rows, dx = dy W.
 class InnerProductLayer : public Layer {
  public:
   using Layer::Layer;
@@ -55,8 +57,10 @@ class InnerProductLayer : public Layer {
     const Tensor x = bottom[0]->device_data().view({rows_, inputs_});
     Tensor y = top[0]->device_data().view({rows_, outputs_});
     const Tensor w = transpose_ ? blobs_[0]->device_data() : blobs_[0]->device_data().t();
+    // Int8Product takes N x K, in any memory order.
     if (int8_) return int8_->Forward(x, w.t(), has_bias() ? blobs_[1]->data() : Tensor(), y);
     if (uses_bfloat16()) {
+      // The product is bfloat16, too; the bias is added in float32.
       const Tensor product = ToBfloat16(x).mm(ToBfloat16(w));
       has_bias() ? y.copy_(product).add_(blobs_[1]->device_data()) : y.copy_(product);
       return;
@@ -83,6 +87,7 @@ class InnerProductLayer : public Layer {
  private:
   void PlanInt8(const Int8Product::Matrices& sizes) {
     if (context().precision != Precision::kInt8 || sizes == int8_sizes_) return;
+    // Remembered even if there is no int8 product for these sizes, so as to plan once.
     int8_sizes_ = sizes;
     int8_ = Int8Product::OfMatrices(sizes);
   }
@@ -96,6 +101,7 @@ class InnerProductLayer : public Layer {
     if (param_propagate_down(0)) {
       const Tensor narrow_x = ToBfloat16(x);
       const auto [dw, beta] = blobs_[0]->diff_to_add_to();
+      // A bfloat16 product, added to the float32 gradient.
       const Tensor product = transpose_ ? narrow_x.t().mm(narrow_dy) : narrow_dy.t().mm(narrow_x);
       beta == 0 ? dw.copy_(product) : dw.add_(product);
     }

@@ -7,6 +7,7 @@
 namespace hearth::caffe {
 namespace {
 
+// Tops get their shapes in SetUp or from the program, so that Reshape leaves them.
 class SourceLayer : public Layer {
  public:
   using Layer::Layer;
@@ -81,6 +82,7 @@ class DummyDataLayer : public SourceLayer {
       return values[values.size() == 1 ? 0 : i];
     };
     if (!param.shape().empty()) return ToShape(pick(param.shape(), "shape"));
+    // The older fields, for four axes.
     return {pick(param.num(), "num"), pick(param.channels(), "channels"),
             pick(param.height(), "height"), pick(param.width(), "width")};
   }
@@ -98,6 +100,8 @@ class ParameterLayer : public Layer {
   void Reshape(const Blobs&, const Blobs& top) override { top[0]->ReshapeLike(*blobs_[0]); }
   void Forward(const Blobs&, const Blobs& top) override { top[0]->data().copy_(blobs_[0]->data()); }
   void Backward(const Blobs& top, const std::vector<bool>&, const Blobs&) override {
+    // Adds, as all layers do with parameters; Caffe overwrites, so that with iter_size the last
+    // pass alone counts.
     if (param_propagate_down(0)) blobs_[0]->diff().add_(top[0]->diff());
   }
 };

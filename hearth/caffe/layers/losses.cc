@@ -59,7 +59,9 @@ class RowLossLayer : public LabelLossLayer {
   Tensor device_labels_;  // rows x 1, of the last Forward on a device
 };
 
-// max(0, 1 + score) of wrong classes and max(0, 1 - score) of the right one, or their squares.
+// loss = 1 / N * sum of m, or of m^2 for norm L2, over rows and classes, where the margin m is
+// max(0, 1 + score) for wrong classes and max(0, 1 - score) for the right one. The gradient of m is
+// the sign of the score in it where m > 0, else 0; that of m^2 has the further factor 2 m.
 class HingeLossLayer : public RowLossLayer {
  public:
   using RowLossLayer::RowLossLayer;
@@ -108,7 +110,7 @@ class HingeLossLayer : public RowLossLayer {
   }
 
  private:
-  // For each score, the sign in its margin: -1 for the right class, else 1.
+  // The margins, and for each score its sign in its margin: -1 for the right class, else 1.
   std::pair<Tensor, Tensor> MarginsOnDevice(const Blobs& bottom) const {
     const Tensor x = Rows(bottom[0]->device_data());
     const Tensor signs = device::ones_like(x).scatter_(1, device_labels_, -1);
@@ -121,7 +123,8 @@ class HingeLossLayer : public RowLossLayer {
   }
 };
 
-// The bottom has probabilities already.
+// loss = -1 / N * sum of log(p[n, label_n]), for a bottom that holds probabilities. The gradient is
+// -1 / (N * p) at the label, else 0.
 class MultinomialLogisticLossLayer : public RowLossLayer {
  public:
   using RowLossLayer::RowLossLayer;
@@ -160,10 +163,13 @@ class MultinomialLogisticLossLayer : public RowLossLayer {
   }
 
  private:
+  // Caffe's kLOG_THRESHOLD.
   static constexpr float kSmallest = 1e-20f;
 };
 
-// Independent logistic regressions; targets may be between 0 and 1.
+// Independent logistic regressions with targets t from 0 to 1. With s = sigmoid(x):
+//   loss = -1 / D * sum of (t * log(s) + (1 - t) * log(1 - s)), dx = loss weight / D * (s - t).
+// As in Caffe, D is by default the batch size, while SoftmaxWithLoss counts valid labels.
 class SigmoidCrossEntropyLossLayer : public LabelLossLayer {
  public:
   SigmoidCrossEntropyLossLayer(const LayerParameter& param, const NetContext& context)
@@ -185,7 +191,7 @@ class SigmoidCrossEntropyLossLayer : public LabelLossLayer {
     int64_t valid = 0;
     for (int64_t i = 0; i < bottom[0]->count(); ++i) {
       if (IsIgnored(t[i])) continue;
-      // log(1 + e^-|x|) does not overflow for any x.
+      // The same as max(x, 0) - x * t + log(1 + e^-|x|), in which no exponential overflows.
       sum -= x[i] * (t[i] - (x[i] >= 0 ? 1.f : 0.f)) - std::log1p(std::exp(-std::fabs(x[i])));
       ++valid;
     }
@@ -215,6 +221,7 @@ class SigmoidCrossEntropyLossLayer : public LabelLossLayer {
   void ForwardOnDevice(const Blobs& bottom, const Blobs& top) {
     const Tensor& x = bottom[0]->device_data();
     const Tensor t = bottom[1]->device_data().view_as(x);
+    // As on the host, in terms of max(x, 0).
     Tensor losses = x.clamp_min(0) - x * t + (-x.abs()).exp_().log1p_();
     int64_t valid = x.numel();
     if (ignored_) {

@@ -9,6 +9,7 @@
 namespace hearth::caffe {
 namespace {
 
+// Scratch of a thread: the values to sum, an intermediate sum over rows, and powers.
 constexpr int64_t kScratchImages = 3;
 
 class LrnLayer : public Layer {
@@ -27,6 +28,8 @@ class LrnLayer : public Layer {
     Require(size_ % 2 == 1, ErrorCode::kInvalidArgument, "local_size must be odd, not {}", size_);
     // Within a channel, Caffe ignores k: the sum is added to 1.
     k_ = within_ ? 1.f : param.k();
+    // Caffe builds WITHIN_CHANNEL from average pooling with padding, hence the square of the size
+    // and the 1. It divides by the full square at the border, too.
     alpha_ = param.alpha() / static_cast<float>(within_ ? size_ * size_ : size_);
     beta_ = param.beta();
   }
@@ -67,6 +70,7 @@ class LrnLayer : public Layer {
     const float* dy = top[0]->diff_ptr();
     const float* inverse = scale_.data_ptr();
     float* dx = bottom[0]->diff_ptr();
+    // dx = dy * s^-beta - 2 * alpha / n * beta * x * (sum of dy * x * s^(-beta - 1) around x).
     const float slope = 2 * alpha_ * beta_;
     ForEachImage(bottom[0]->shape(0), [&](int64_t offset, float* scratch) {
       const int64_t count = image_.size();
@@ -89,6 +93,7 @@ class LrnLayer : public Layer {
     if (within_) {
       return device::sum_pool2d(values, size_);
     }
+    // Channels d apart add to each other. ATen's pooling has no window over channels alone.
     Tensor sum = values.clone();
     for (int64_t d = 1; d <= std::min(half, channels - 1); ++d) {
       const int64_t common = channels - d;
@@ -106,6 +111,7 @@ class LrnLayer : public Layer {
 
   void BackwardOnDevice(Blob& top, Blob& bottom) {
     const Tensor &x = bottom.device_data(), &scale = scale_.device_data();
+    // The same formula as on the host, with scale_ = s instead of 1 / s.
     const Tensor scaled = top.device_diff() * scale.pow(-beta_);
     const Tensor sums = SumAround(scaled * x / scale);
     device::sub_out(bottom.device_diff(), scaled, x * sums, 2 * alpha_ * beta_);

@@ -23,6 +23,7 @@ struct DeviceLstmStep {
     device::mul_out(hidden, o, squashed);
   }
 
+  // As LstmStep::Backward(); `d_cells` is changed in place.
   void Backward(const Tensor& d_hidden, const Tensor& d_cells, const Tensor& d_gates) const {
     const std::vector<Tensor> parts = gates.chunk(4, 1), diffs = d_gates.chunk(4, 1);
     const Tensor &i = parts[0], &f = parts[1], &o = parts[2], &g = parts[3];
@@ -35,6 +36,12 @@ struct DeviceLstmStep {
   }
 };
 
+// Caffe's LSTM, computed directly instead of by an unrolled net. For steps t of N rows, with 4H
+// sums per row in the order i, f, o, g:
+//   sums_t = W_x x_t + b + W_s static + W_h (cont_t * h_(t-1))
+//   i, f, o = sigmoid(sums), g = tanh(sums)
+//   c_t = cont_t * f * c_(t-1) + i * g, h_t = o * tanh(c_t)
+// terms_ holds the sums, and from its step on the gates.
 class LstmLayer : public RecurrentLayer {
  public:
   LstmLayer(const LayerParameter& param, const NetContext& context)
@@ -70,6 +77,8 @@ class LstmLayer : public RecurrentLayer {
     const Tensor gates = terms_.data(), carried = carried_.data();
     const Tensor weight = blobs_[hidden_weight()]->data().t();
     const float* state = states_[0].data_ptr();
+    // Each thread computes all steps of its rows. Rows are independent, so no step waits for other
+    // threads.
     ForEachRowRange([&](int64_t begin, int64_t end) {
       const float* hidden = state + begin * outputs_;
       for (int64_t t = 0; t < steps_; ++t) {
@@ -88,6 +97,7 @@ class LstmLayer : public RecurrentLayer {
     const Tensor gates_diff = terms_.diff(), top_diff = top[0]->diff();
     // The gradients of the hidden values and of the cells from later steps.
     d_states_.Reshape({2, rows_, outputs_});
+    // No gradient comes from steps after the last: Caffe ignores the one of the exposed states.
     const Tensor d_states = d_states_.data().zero_();
     const Tensor& weight = blobs_[hidden_weight()]->data();
     ForEachRowRange([&](int64_t begin, int64_t end) {
@@ -98,6 +108,7 @@ class LstmLayer : public RecurrentLayer {
         const Tensor d_gates = Part(gates_diff, t, begin, end);
         d_hidden.add_(Part(top_diff, t, begin, end));
         step.Backward(d_hidden.data_ptr(), d_cells, d_gates.data_ptr());
+        // As in Caffe, the states before the first step get no gradient.
         if (t == 0) break;
         Multiply(d_gates, weight, {}, d_hidden);
         Continue(step.cont, d_hidden.data_ptr(), d_hidden);
@@ -209,6 +220,7 @@ class LstmUnitLayer : public Layer {
       DeviceStep(bottom, top).Forward();
       return;
     }
+    // The step replaces the sums by the gates, and the bottom must stay.
     gates_.data().copy_(bottom[1]->data());
     Step(bottom, top).Forward();
   }

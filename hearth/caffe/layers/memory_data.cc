@@ -54,6 +54,7 @@ class MemoryDataLayer : public FedDataLayer, public ArrayFed {
       return;
     }
     top[0]->Reshape({batch_size(), size_.channels, size_.height, size_.width});
+    // Four axes, as Caffe's Forward gives the labels of arrays.
     if (top.size() > 1) top[1]->Reshape({batch_size(), 1, 1, 1});
   }
 
@@ -65,6 +66,8 @@ class MemoryDataLayer : public FedDataLayer, public ArrayFed {
     }
     Require(data_.defined(), ErrorCode::kInvalidArgument,
             "the layer has no data: set source_class to feed it by rows, or set its arrays");
+    // Arrays are used in turn and from the beginning again; a batch never wraps, since the number
+    // of items is a multiple of its size.
     std::copy_n(data_.data_ptr() + next_item_ * size_.count(), top[0]->count(), top[0]->data_ptr());
     if (top.size() > 1) {
       std::copy_n(labels_.data_ptr() + next_item_, batch_size(), top[1]->data_ptr());
@@ -108,7 +111,7 @@ class MemoryDataLayer : public FedDataLayer, public ArrayFed {
     };
     const ImageSize size = {number("channels", size_.channels), number("height", size_.height),
                             number("width", size_.width)};
-    // Bounded before the multiplication: they come from the data.
+    // Bounded before the multiplication: they come from the data. (2^20)^3 fits 64 bits.
     constexpr int64_t kMost = 1 << 20;
     Require(std::min({size.channels, size.height, size.width}) > 0 &&
                 std::max({size.channels, size.height, size.width}) <= kMost,

@@ -9,6 +9,8 @@
 namespace hearth::caffe {
 namespace {
 
+// y = (x - mean) / (deviation + eps) for each image, or each channel of it without across_channels.
+// With m(...) the mean over such a row: dx = (dy - m(dy) - y * m(dy * y)) / (deviation + eps).
 class MvnLayer : public Layer {
  public:
   using Layer::Layer;
@@ -30,6 +32,7 @@ class MvnLayer : public Layer {
     const float* x = bottom[0]->data_ptr();
     float *y = top[0]->data_ptr(), *scale = scale_.data_ptr();
     ForEachRow([&](int64_t row) { Normalize(x + row * size_, y + row * size_, &scale[row]); });
+    // The gradient is in terms of y, not x, so that the layer can work in place.
     if (keeps_output()) output_.data().copy_(top[0]->data());
   }
 
@@ -53,6 +56,7 @@ class MvnLayer : public Layer {
 
   template <typename Function>
   void ForEachRow(Function f) const {
+    // At least 16,384 values per thread; size_ may be 0.
     ParallelFor(0, rows_, 16384 / (size_ + 1) + 1, [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) f(row);
     });
@@ -86,7 +90,8 @@ class MvnLayer : public Layer {
     dx.mul_(scale_.device_data());
   }
 
-  // eps is added to the standard deviation, as in Caffe.
+  // eps is added to the standard deviation, as in Caffe. In two passes, as the mean of squares
+  // minus the squared mean loses digits.
   void Normalize(const float* x, float* y, float* scale) const {
     double sum = 0, squares = 0;
     for (int64_t i = 0; i < size_; ++i) sum += x[i];

@@ -2,6 +2,7 @@
 
 namespace hearth::caffe {
 
+// Copies have the bottom's layout: the loops run over memory, so all their arrays need one order.
 void NeuronLayer::Reshape(const Blobs& bottom, const Blobs& top) {
   if (top[0] != bottom[0]) top[0]->ReshapeLike(*bottom[0]);
   for (Blob* kept : {&input_, &output_}) {
@@ -14,6 +15,7 @@ void NeuronLayer::Reshape(const Blobs& bottom, const Blobs& top) {
 void NeuronLayer::Forward(const Blobs& bottom, const Blobs& top) {
   const Tensor& x = bottom[0]->device_data();
   Tensor& y = top[0]->device_data();
+  // Before Apply overwrites it.
   if (keeps_input(bottom, top)) input_.device_data().copy_(x);
   on_device() ? ApplyOnDevice(x, y) : Apply(x, y);
   if (keeps_output()) output_.device_data().copy_(y);

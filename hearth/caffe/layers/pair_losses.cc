@@ -15,7 +15,7 @@ void RequireSameCount(const Blobs& bottom) {
           bottom[0]->ShapeString(), bottom[1]->ShapeString());
 }
 
-// Half the squared distance, averaged over rows.
+// loss = 1 / (2 N) * sum of (a - b)^2 over N rows. The gradients are +-(a - b) * loss weight / N.
 class EuclideanLossLayer : public Layer {
  public:
   using Layer::Layer;
@@ -69,7 +69,10 @@ class EuclideanLossLayer : public Layer {
   Blob difference_;
 };
 
-// Pulls the rows of similar pairs together and pushes the others apart, up to a margin.
+// Pulls the rows of similar pairs together and pushes the others apart, up to a margin (Hadsell et
+// al. 2006). With d the distance of a pair, loss = 1 / (2 N) * sum of d^2 for similar pairs and
+// max(0, margin - d)^2 for others; with legacy_version, as Caffe first had it, max(0, margin -
+// d^2).
 class ContrastiveLossLayer : public Layer {
  public:
   using Layer::Layer;
@@ -140,7 +143,8 @@ class ContrastiveLossLayer : public Layer {
   float margin() const { return param_.contrastive_loss_param().margin(); }
   bool legacy() const { return param_.contrastive_loss_param().legacy_version(); }
 
-  // Factor of the difference in the gradient of one pair.
+  // Factor of the difference in the gradient of one pair. It is 1 for similar pairs; for others
+  // within the margin, -(margin - d) / d, in the legacy version -1.
   float Pull(bool similar, float square) const {
     if (similar) return 1;
     if (legacy()) return margin() > square ? -1.f : 0.f;
@@ -174,7 +178,7 @@ class ContrastiveLossLayer : public Layer {
     }
   }
 
-  // Prevents a division by zero for equal rows.
+  // Prevents a division by zero for equal rows; Caffe's number.
   static constexpr float kSmallest = 1e-4f;
 
   Blob difference_;

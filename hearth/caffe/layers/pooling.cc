@@ -19,6 +19,7 @@ class PoolingLayer : public Layer {
 
   LayerTraits traits() const override {
     const bool max = pool() == PoolingParameter::MAX, one_top = param_.top_size() == 1;
+    // With a mask as second top, and for random choices, there are only loops over planes.
     const bool any = pool() != PoolingParameter::STOCHASTIC && param_.top_size() <= 1;
     return {.arity = {1, 1, 1, max ? 2 : 1},
             .channels_last = any ? ChannelsLast::kAny : ChannelsLast::kNo,
@@ -36,6 +37,7 @@ class PoolingLayer : public Layer {
     }
     planes_ = bottom[0]->count(0, 2);
     channels_last_ = {rows, columns, bottom[0]->shape(1)};
+    // The loops read and write one layout; the top is converted, which is smaller as a rule.
     if (top[0]->layout() != bottom[0]->layout()) {
       converted_top_.ReshapeLike(*top[0]);
       if (converted_top_.layout() != bottom[0]->layout())
@@ -74,6 +76,7 @@ class PoolingLayer : public Layer {
     }
     if (gates_bottom()) {  // the ReLU below left its gradient to this layer (MoveReluGates)
       float* dy = top[0]->diff_ptr();
+      // A pooled value is positive where the one it repeats is, so the top shows the ReLU's sign.
       RectifierGradient(top[0]->data_ptr(), dy, 0, dy, top[0]->count());
     }
     const bool mixed = top[0]->layout() != bottom[0]->layout();

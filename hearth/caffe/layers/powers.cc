@@ -9,7 +9,8 @@
 namespace hearth::caffe {
 namespace {
 
-// (shift + scale * x) ^ power
+// y = (shift + scale * x) ^ power, dx = dy * power * scale * (shift + scale * x) ^ (power - 1).
+// Caffe computes dx from y / (shift + scale * x), which is NaN at 0. Powers 1 and 2 need no pow.
 class PowerLayer : public NeuronLayer {
  public:
   PowerLayer(const LayerParameter& param, const NetContext& context)
@@ -74,12 +75,14 @@ class PowerLayer : public NeuronLayer {
   bool GradientNeedsOutput() const override { return false; }
 
  private:
+  // y does not depend on x, whose gradient is 0 even where the formula has 0 * infinity.
   bool is_constant() const { return power_ * scale_ == 0; }
 
   const float power_, scale_, shift_;
 };
 
-// The natural logarithm of the base of Exp and Log, where -1 means e.
+// The natural logarithm of the base of Exp and Log, where -1 means e. Caffe reserves -1 for it, as
+// no base is negative.
 float LogOfBase(float base, const char* layer) {
   if (base == -1) return 1;
   Require(base > 0, ErrorCode::kInvalidArgument, "{} needs a base above 0 (or -1 for e), not {}",
@@ -87,12 +90,13 @@ float LogOfBase(float base, const char* layer) {
   return std::log(base);
 }
 
-// base ^ (shift + scale * x)
+// y = base ^ (shift + scale * x) = outer * e^(inner * x), dx = dy * y * inner.
 class ExpLayer : public NeuronLayer {
  public:
   ExpLayer(const LayerParameter& param, const NetContext& context) : NeuronLayer(param, context) {
     const float log_base = LogOfBase(param.exp_param().base(), "Exp");
     inner_ = log_base * param.exp_param().scale();
+    // base^shift is constant, so it is computed once.
     outer_ = std::exp(log_base * param.exp_param().shift());
   }
 
@@ -117,7 +121,7 @@ class ExpLayer : public NeuronLayer {
   float inner_, outer_;
 };
 
-// Logarithm of shift + scale * x to the base.
+// y = log(shift + scale * x) / log(base), dx = dy * scale / log(base) / (shift + scale * x).
 class LogLayer : public NeuronLayer {
  public:
   LogLayer(const LayerParameter& param, const NetContext& context)

@@ -9,6 +9,7 @@
 namespace hearth::caffe {
 namespace {
 
+// Empty in programs without an interpreter. A function, so that it exists before its first use.
 LayerRegistry::Factory& TheFactory() {
   static LayerRegistry::Factory factory;
   return factory;

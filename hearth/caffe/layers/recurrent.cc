@@ -10,7 +10,7 @@
 namespace hearth::caffe {
 namespace {
 
-constexpr int64_t kRowGrain = 8;  // smaller matrix products are slow
+constexpr int64_t kRowGrain = 8;  // rows per thread: smaller matrix products are slow
 
 }  // namespace
 
@@ -45,6 +45,7 @@ void RecurrentLayer::SetUp(const Blobs& bottom, const Blobs& top) {
           bottom[0]->ShapeString());
   inputs_ = bottom[0]->count(2);
   const int64_t terms = terms_per_output_ * outputs_;
+  // Caffe's order of parameters, in which .caffemodel files have them.
   blobs_ = {MakeWeight(terms, inputs_), MakeBias(terms)};
   if (has_static_) {
     static_inputs_ = bottom[2]->count(1);
@@ -70,6 +71,7 @@ void RecurrentLayer::Reshape(const Blobs& bottom, const Blobs& top) {
           has_static_ ? bottom[2]->ShapeString() : "");
   const Shape state{1, rows_, outputs_};
   for (size_t i = 0; i < states_.size(); ++i) {
+    // Keeps the values, which the next minibatch continues where cont is 1 at step 0.
     states_[i].Reshape(state);
     if (!exposes_states()) continue;
     const Blob& given = *bottom[first_state_bottom() + i];
@@ -84,6 +86,8 @@ void RecurrentLayer::Reshape(const Blobs& bottom, const Blobs& top) {
   if (has_static_) static_terms_.Reshape({rows_, terms_per_output_ * outputs_});
 }
 
+// terms [T * N, terms] = x [T * N, inputs] W_x^T + b: one product for all steps, as inputs do not
+// depend on states. The static input's part is the same in all steps.
 void RecurrentLayer::ForwardInputs(const Blobs& bottom) {
   Tensor terms = terms_.device_data().view({steps_ * rows_, -1});
   const Tensor x = bottom[0]->device_data().view({steps_ * rows_, inputs_});
@@ -91,9 +95,12 @@ void RecurrentLayer::ForwardInputs(const Blobs& bottom) {
   if (!has_static_) return;
   const Tensor input = bottom[2]->device_data().view({rows_, static_inputs_});
   Multiply(input, blobs_[2]->device_data().t(), {}, static_terms_.device_data());
+  // Broadcast over the steps.
   terms_.device_data().add_(static_terms_.device_data());
 }
 
+// Otherwise the states are those after the previous minibatch: a sequence continues where cont is 1
+// at step 0.
 void RecurrentLayer::TakeStates(const Blobs& bottom) {
   if (!exposes_states()) return;
   for (size_t i = 0; i < states_.size(); ++i) {
@@ -107,6 +114,8 @@ void RecurrentLayer::ReturnStates(const Blobs& top) {
     top[1 + i]->device_data().copy_(states_[i].device_data());
 }
 
+// From the gradients of all steps' sums, D [T * N, terms], as one product each:
+//   dW_x = D^T x, db = the sum of D, dW_h = D^T carried, dx = D W_x.
 void RecurrentLayer::BackwardInputs(const std::vector<bool>& propagate_down, const Blobs& bottom) {
   Require(!propagate_down[1], ErrorCode::kInvalidArgument,
           "{} has no gradient for its continuation indicators", type());
@@ -131,6 +140,7 @@ void RecurrentLayer::BackwardInputs(const std::vector<bool>& propagate_down, con
 
 void RecurrentLayer::BackwardStatic(bool propagate_down, Blob* bottom) {
   const Tensor &sum = static_terms_.device_diff(), terms = terms_.device_diff();
+  // The static input contributes to every step, so its gradient is the sum over steps.
   sum.copy_(terms[0]);
   for (int64_t t = 1; t < steps_; ++t) sum.add_(terms[t]);
   const Tensor input = bottom->device_data().view({rows_, static_inputs_});
@@ -149,6 +159,7 @@ Tensor RecurrentLayer::Part(const Tensor& array, int64_t step, int64_t begin, in
 }
 
 void RecurrentLayer::Continue(const float* cont, const float* from, const Tensor& to) const {
+  // Every row of `to` is dense, as the rows of a step are adjacent.
   float* out = to.data_ptr();
   for (int64_t row = 0; row < to.size(0); ++row) {
     for (int64_t i = 0; i < outputs_; ++i) *out++ = cont[row] * *from++;

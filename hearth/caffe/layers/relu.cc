@@ -22,6 +22,8 @@ class ReluLayer : public NeuronLayer {
 
   void Backward(const Blobs& top, const std::vector<bool>& propagate_down,
                 const Blobs& bottom) override {
+    // If the pooling above applied the gate, this layer works in place, and the bottom's diff is
+    // complete.
     if (!gated_by_reader()) NeuronLayer::Backward(top, propagate_down, bottom);
   }
 
@@ -37,14 +39,15 @@ class ReluLayer : public NeuronLayer {
   void GradientOnDevice(const Tensor& dy, const Tensor& x, const Tensor& y, Tensor& dx) override {
     device::leaky_relu_backward_out(dx, dy, GradientNeedsInput() ? x : y, slope_);
   }
-  // The output has the input's sign, unless a negative slope is itself negative.
+  // The output shows the input's sign, unless the slope is negative.
   bool GradientNeedsInput() const override { return slope_ < 0; }
 
  private:
   const float slope_;
 };
 
-// A learned slope: one per channel, or one for all.
+// A learned slope: one per channel, or one for all. y = x above zero, else slope_c * x (He et al.
+// 2015). dslope_c += the sum of dy * x over the values at or below zero of channel c.
 class PReluLayer : public NeuronLayer {
  public:
   using NeuronLayer::NeuronLayer;
@@ -58,6 +61,7 @@ class PReluLayer : public NeuronLayer {
             bottom[0]->ShapeString());
     shared_ = param.channel_shared();
     FillerParameter filler = param.filler();
+    // Caffe's default, from the paper.
     if (!param.has_filler()) filler.set_value(0.25f);
     const Shape shape = shared_ ? Shape{} : Shape{bottom[0]->shape(1)};
     blobs_ = {FilledBlob(shape, filler, *context().random)};

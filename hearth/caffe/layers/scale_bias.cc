@@ -26,7 +26,7 @@ struct Broadcast {
   }
 
   static Broadcast Of(const Blob& bottom, const Blob& operand, int64_t axis) {
-    // A single value applies to the whole of each row.
+    // A single value applies to the whole bottom, whatever the axis.
     const int64_t begin = operand.num_axes() == 0 ? 0 : bottom.CanonicalAxis(axis);
     const int64_t end = begin + operand.num_axes();
     const bool fits =
@@ -63,7 +63,8 @@ void AddSums(const Broadcast& shape, float* sums, Function f) {
   });
 }
 
-// Base of both layers: where the operand and the bias come from.
+// Base of both layers: finds the smaller blob, a second bottom or a parameter, and sums its
+// gradient.
 class BroadcastLayer : public Layer {
  public:
   using Layer::Layer;
@@ -106,6 +107,7 @@ class BroadcastLayer : public Layer {
   template <typename Function>
   void SumInto(const Blobs& bottom, Function f) {
     Blob& operand = Operand(bottom);
+    // AddSums adds, and a bottom's diff holds older values.
     if (bottom.size() > 1) operand.diff().zero_();
     AddSums(shape_, operand.diff_ptr(), f);
   }
@@ -157,6 +159,8 @@ class BiasLayer : public BroadcastLayer {
   }
 };
 
+// y = scale * x + bias; dx = dy * scale, dscale = the sum of dy * x and dbias = the sum of dy over
+// the positions that share a value.
 class ScaleLayer : public BroadcastLayer, public ScalesNormalized {
  public:
   using BroadcastLayer::BroadcastLayer;
@@ -202,6 +206,7 @@ class ScaleLayer : public BroadcastLayer, public ScalesNormalized {
                 const Blobs& bottom) override {
     if (on_device()) return BackwardOnDevice(top, propagate_down, bottom);
     const float* dy = top[0]->diff_ptr();
+    // The bottom's gradient comes last, since in place it overwrites dy.
     if (has_bias() && param_propagate_down(blobs_.size() - 1)) {
       AddSums(shape_, blobs_.back()->diff_ptr(), [dy](int64_t i) { return dy[i]; });
     }
@@ -221,6 +226,7 @@ class ScaleLayer : public BroadcastLayer, public ScalesNormalized {
  private:
   void ForwardOnDevice(const Blobs& bottom, const Blobs& top) {
     const Tensor& x = bottom[0]->device_data();
+    // A joined BatchNorm keeps the values itself.
     if (top[0] == bottom[0] && normalization_ == nullptr) input_.device_data().copy_(x);
     Tensor y = Whole(top[0]->device_data());
     if (has_bias()) {
@@ -235,6 +241,8 @@ class ScaleLayer : public BroadcastLayer, public ScalesNormalized {
                         const Blobs& bottom) {
     const Tensor dy = Whole(top[0]->device_diff());
     if (normalization_ != nullptr) {
+      // The BatchNorm writes the gradient of its bottom itself; the one of its top is never
+      // computed.
       const Normalization::Gradients gradients = normalization_->BackwardScaled(
           top[0]->device_diff(), blobs_[0]->device_data().view({-1}));
       blobs_[0]->AddToDeviceDiff(gradients.scale);
@@ -258,7 +266,7 @@ class ScaleLayer : public BroadcastLayer, public ScalesNormalized {
   bool has_bias() const { return param_.scale_param().bias_term(); }
 
   Blob input_;  // in place only
-  // The BatchNorm below, if this layer also computes its gradient; else null.
+  // Set if this layer's Backward also computes that of the BatchNorm whose top it reads.
   Normalization* normalization_ = nullptr;
 };
 

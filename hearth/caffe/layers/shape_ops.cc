@@ -7,7 +7,8 @@
 namespace hearth::caffe {
 namespace {
 
-// One bottom for several readers: the data is shared, the gradients are summed.
+// One bottom for several readers: the data is shared, the gradients are summed. Nets insert it
+// wherever several layers read a blob, as each of them overwrites the diff.
 class SplitLayer : public Layer {
  public:
   using Layer::Layer;
@@ -38,7 +39,9 @@ class SplitLayer : public Layer {
   }
 };
 
-// The top is the bottom's memory under another shape.
+// The top is the bottom's memory under another shape. Data and diff are shared, so that neither
+// pass has work. In place it would change the shape of a blob that other layers know; Caffe refuses
+// it too.
 class ViewLayer : public Layer {
  public:
   using Layer::Layer;
@@ -101,6 +104,7 @@ class ReshapeLayer : public ViewLayer {
               "dim {} is invalid at position {} for a bottom of shape {}", dim, position,
               bottom.ShapeString());
       if (dim == -1) inferred = position;
+      // 1 stands for the inferred one, so that the product of the others is known.
       shape.push_back(dim == 0 ? bottom.shape(position) : dim == -1 ? 1 : dim);
     }
     shape.insert(shape.end(), bottom.shape().begin() + end, bottom.shape().end());
@@ -130,6 +134,8 @@ class SilenceLayer : public Layer {
   void Backward(const Blobs&, const std::vector<bool>& propagate_down,
                 const Blobs& bottom) override {
     for (size_t i = 0; i < bottom.size(); ++i) {
+      // A bottom that another layer reads has a gradient all the same; this layer adds nothing to
+      // it.
       if (propagate_down[i]) bottom[i]->device_diff().zero_();
     }
   }

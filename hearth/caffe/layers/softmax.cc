@@ -6,6 +6,7 @@
 namespace hearth::caffe {
 namespace {
 
+// y_c = e^(x_c - max) / sum of e^(x_k - max); dx_c = y_c * (dy_c - sum of y_k * dy_k).
 class SoftmaxLayer : public Layer {
  public:
   using Layer::Layer;

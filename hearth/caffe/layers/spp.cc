@@ -7,7 +7,9 @@
 namespace hearth::caffe {
 namespace {
 
-// The window along one axis that divides `size` values into `bins`; pads both sides if needed.
+// The window along one axis that divides `size` values into `bins`; pads both sides if needed. As
+// in Caffe, the kernel is the size divided by the bins, rounded up, and the padding half of the
+// excess, rounded up.
 struct BinWindow {
   int64_t kernel, pad;
 
@@ -28,9 +30,11 @@ class SppLayer : public Layer {
     Require(bottom[0]->num_axes() == 4, ErrorCode::kInvalidArgument,
             "SPP takes a bottom of 4 axes, not one of shape {}", bottom[0]->ShapeString());
     const int64_t height = bottom[0]->shape(2), width = bottom[0]->shape(3);
+    // Windows follow from the size of the images, so a new size needs new pooling layers.
     if (height != height_ || width != width_) MakeLevels(height, width);
     int64_t values = 0;
     for (const auto& level : levels_) {
+      // Shared again each time, since the bottom may have new memory.
       level->bottom.ReshapeLike(*bottom[0]);
       level->bottom.ShareData(*bottom[0]);
       level->layer->Reshape({&level->bottom}, {&level->top});
@@ -56,6 +60,7 @@ class SppLayer : public Layer {
     bottom[0]->device_diff().zero_();
     ForEachPart(top[0]->device_diff(), [&](const Tensor& part, Level& level) {
       level.top.device_diff().view(part.sizes()).copy_(part);
+      // Each level overwrites its own diff, and the bottom's is their sum.
       level.layer->Backward({&level.top}, {true}, {&level.bottom});
       bottom[0]->device_diff().add_(level.bottom.device_diff());
     });
@@ -69,6 +74,7 @@ class SppLayer : public Layer {
 
   void MakeLevels(int64_t height, int64_t width) {
     const SPPParameter& param = param_.spp_param();
+    // Level i has 2^i bins along each axis.
     Require(param.pyramid_height() > 0 && param.pyramid_height() < 32, ErrorCode::kInvalidArgument,
             "spp_param needs pyramid_height, the number of levels, from 1 to 31, not {}",
             param.pyramid_height());
@@ -79,6 +85,7 @@ class SppLayer : public Layer {
       pooling.set_type("Pooling");
       PoolingParameter* window = pooling.mutable_pooling_param();
       window->set_pool(static_cast<PoolingParameter::PoolMethod>(param.pool()));
+      // Kernel and stride are equal, so the windows do not overlap.
       window->set_kernel_h(rows.kernel);
       window->set_stride_h(rows.kernel);
       window->set_pad_h(rows.pad);

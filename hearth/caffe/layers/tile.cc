@@ -33,6 +33,7 @@ class TileLayer : public Layer {
     if (!propagate_down[0]) return;
     Tensor dx = bottom[0]->device_diff().view({outer_, inner_});
     const Tensor dy = Tiles(top[0]->device_diff());
+    // A value's gradient is the sum over its copies.
     dx.copy_(dy.select(1, 0));
     for (int64_t i = 1; i < tiles_; ++i) dx.add_(dy.select(1, i));
   }

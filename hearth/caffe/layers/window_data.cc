@@ -17,6 +17,7 @@
 namespace hearth::caffe {
 namespace {
 
+// The window's part of the image, in the same interleaved order; its corners are inclusive.
 image::Image Cut(const image::Image& image, const WindowPlacement& placement) {
   image::Image part{
       placement.y2 - placement.y1 + 1, placement.x2 - placement.x1 + 1, image.channels, {}};
@@ -28,6 +29,7 @@ image::Image Cut(const image::Image& image, const WindowPlacement& placement) {
   return part;
 }
 
+// The data layer of R-CNN (Girshick et al. 2014). Windows are drawn at random, with replacement.
 class WindowDataLayer : public FileDataLayer {
  public:
   using FileDataLayer::FileDataLayer;
@@ -46,6 +48,7 @@ class WindowDataLayer : public FileDataLayer {
     for (WindowList::Image& listed : list_.images) {
       listed.path = data.root_folder() + listed.path;
     }
+    // Truncated in float, as in Caffe.
     foreground_ = static_cast<int64_t>(static_cast<float>(batch_size()) * data.fg_fraction());
     Require(0 <= foreground_ && foreground_ <= batch_size(), ErrorCode::kInvalidArgument,
             "fg_fraction {} is not between 0 and 1", data.fg_fraction());
@@ -56,6 +59,7 @@ class WindowDataLayer : public FileDataLayer {
   }
 
  protected:
+  // Draws follow from seed, rank and the batch's number, so skipping costs nothing.
   void Skip(int64_t items) override { batches_ += static_cast<uint64_t>(items / batch_size()); }
 
   // Background first, then foreground, as in Caffe.
@@ -63,12 +67,14 @@ class WindowDataLayer : public FileDataLayer {
     batch->tops.resize(2);
     batch->tops[0].Reshape({batch_size(), kChannels, crop_.crop_size, crop_.crop_size});
     batch->tops[1].Reshape({batch_size()});
+    // Padding stays zero, the mean's value after the subtraction.
     std::fill(batch->tops[0].values.begin(), batch->tops[0].values.end(), 0.0f);
     const uint64_t batch_seed = MixSeed(MixSeed(seed(), stripe()), batches_++);
     const int64_t count = kChannels * crop_.crop_size * crop_.crop_size;
     ForEach(batch_size(), context().transform_threads, [&](int64_t i) {
       const bool is_foreground = i >= batch_size() - foreground_;
       const auto& windows = is_foreground ? list_.foreground : list_.background;
+      // A stream for each window: the batch does not depend on the number of threads.
       Random random(MixSeed(batch_seed, i));
       const ImageWindow& window = windows[random.Below(windows.size())];
       const bool mirror = param_.transform_param().mirror() && random.Below(2) == 1;
@@ -131,6 +137,7 @@ class WindowDataLayer : public FileDataLayer {
 
   std::string Bytes(const std::string& path) const {
     if (!param_.window_data_param().cache_images()) return storage::ReadFile(path);
+    // Also held while a file is read, so that no two threads read it.
     const std::lock_guard lock(cache_mutex_);
     const auto [entry, is_new] = cache_.try_emplace(path);
     if (is_new) entry->second = storage::ReadFile(path);
@@ -144,6 +151,7 @@ class WindowDataLayer : public FileDataLayer {
     const image::Image part =
         image::Resize(Cut(ReadImage(listed), placement), placement.height, placement.width);
     const float scale = param_.transform_param().scale() * param_.window_data_param().scale();
+    // The centre of the mean image, as in Caffe.
     const int64_t mean_top = (mean_.height - crop_.crop_size) / 2;
     const int64_t mean_left = (mean_.width - crop_.crop_size) / 2;
     for (int64_t c = 0; c < kChannels; ++c) {
@@ -151,6 +159,7 @@ class WindowDataLayer : public FileDataLayer {
         const int64_t row = placement.top + y;
         for (int64_t x = 0; x < placement.width; ++x) {
           const int64_t column = placement.left + x;
+          // Mirrored within the part; PlaceWindow() has moved the padding to the other side.
           const int64_t from = mirror ? placement.width - 1 - x : x;
           const float mean =
               mean_.empty() ? mean_values_[c] : mean_.Row(c, mean_top + row)[mean_left + column];

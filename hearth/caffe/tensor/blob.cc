@@ -46,10 +46,13 @@ void RequireRoom(const Tensor& flat, int64_t count) {
 }  // namespace
 
 void Blob::Reshape(Shape shape) {
+  // A new blob has the shape of a single value, but no values yet: its first Reshape({}) counts.
   if (shape == shape_ && (count_ > 0 || !shape.empty())) return;
+  // Before any member changes: if it throws, the blob stays as it was.
   const int64_t count = CheckedCount(shape);
   shape_ = std::move(shape);
   count_ = count;
+  // The memory stays; views of the new shape are made on the next request.
   data_.DropViews();
   diff_.DropViews();
 }
@@ -84,9 +87,12 @@ std::string Blob::ShapeString() const {
 Tensor Blob::View(const Tensor& memory) const {
   const Tensor flat = memory.narrow(0, 0, count_);
   if (layout() == Layout::kContiguous) return flat.view(shape_);
+  // The memory is N x H x W x C; the tensor has the axes N, C, H, W.
   return flat.view({shape_[0], shape_[2], shape_[3], shape_[1]}).permute({0, 3, 1, 2});
 }
 
+// Memory only grows: a smaller minibatch uses the front of a larger one's. Growing ends the sharing
+// with other blobs; Split and others share again in each Reshape.
 SyncedArray& Blob::Values::Memory(const Blob& blob) {
   if (!memory || memory->count() < blob.count_) {
     memory = std::make_shared<SyncedArray>(blob.count_, blob.device_);
@@ -94,6 +100,7 @@ SyncedArray& Blob::Values::Memory(const Blob& blob) {
   return *memory;
 }
 
+// Requests the memory each time, even if there is a view: that updates the host's copy.
 Tensor& Blob::Values::Host(const Blob& blob) {
   const Tensor& flat = TakeMemory(blob, [&]() -> const Tensor& { return Memory(blob).host(); });
   if (!host.defined()) host = blob.View(flat);
@@ -106,7 +113,8 @@ Tensor& Blob::Values::Device(const Blob& blob) {
   return DeviceView(blob, flat);
 }
 
-// The memory may have been replaced, also by a blob that shares it.
+// SetOnDevice() may have replaced the device's memory, also through another blob that shares it, so
+// the view may be of the old one. The host's memory is never replaced.
 Tensor& Blob::Values::DeviceView(const Blob& blob, const Tensor& flat) {
   if (!device.defined() || !device.is_alias_of(flat)) device = blob.View(flat);
   return device;
@@ -122,6 +130,8 @@ const Tensor& Blob::Values::ReadOnDevice(const Blob& blob) {
 void Blob::Values::SetOnDevice(const Blob& blob, const Tensor& values) {
   SyncedArray& array = Memory(blob);
   const bool fits = array.count() == values.numel();
+  // Otherwise (a larger array, or values in another order) the array keeps its memory and gets a
+  // copy.
   if (blob.device_.separate && fits && values.is_contiguous()) {
     array.Adopt(values.view({-1}));
   } else {
@@ -169,6 +179,7 @@ void Blob::AddToDeviceDiff(const Tensor& values) {
 
 Blob::Sum Blob::diff_to_add_to() {
   SyncedArray& memory = diff_.Memory(*this);
+  // Asked first, since the request to overwrite ends the state of being cleared.
   const float beta = memory.is_zero() ? 0.f : 1.f;
   TakeMemory(*this, [&] { memory.device_to_overwrite(); });
   return {device_diff(), beta};
@@ -179,6 +190,8 @@ void Blob::set_device(const ComputeDevice& device) {
   device_ = device;
   for (Values* values : {&data_, &diff_}) {
     if (!values->memory) continue;
+    // By way of the host, as both devices can copy from and to it. Blobs that shared the old memory
+    // keep it.
     const Tensor before = values->memory->host();
     values->memory = std::make_shared<SyncedArray>(before.numel(), device);
     values->memory->host().copy_(before);
@@ -189,6 +202,8 @@ void Blob::set_device(const ComputeDevice& device) {
 void Blob::ShareData(Blob& other) {
   Require(count_ == other.count_, ErrorCode::kInternal,
           "blobs of shapes {} and {} cannot share data", ShapeString(), other.ShapeString());
+  // Allocated now if need be: two blobs without memory would not share what one of them takes
+  // later.
   other.data_.Memory(other);
   data_.Share(other.data_);
 }
@@ -209,6 +224,7 @@ void Blob::BindDiff(Tensor flat, Tensor device) {
 }
 
 void Blob::BindDiff(SyncedArray::Take take) {
+  // A diff that is never requested takes no memory.
   diff_.memory = std::make_shared<SyncedArray>(count_, device_, std::move(take));
   diff_.DropViews();
 }

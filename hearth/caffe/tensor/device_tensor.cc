@@ -15,6 +15,7 @@ Tensor Result(HearthDeviceOperation operation, const Arguments&... arguments) {
   return device::New(operation, ValueOf(arguments)...);
 }
 
+// Copies the list, which the library reuses in this thread's next call.
 Shape Integers(HearthDeviceOperation operation, const Tensor& tensor) {
   const HearthDeviceValue list = CallDevice(operation, {ValueOf(tensor)}).values[0];
   return {list.integers, list.integers + list.count};
@@ -28,6 +29,7 @@ const Tensor& InPlace(HearthDeviceOperation operation, const Tensor& tensor,
   return tensor;
 }
 
+// For operations that change their first argument and return nothing.
 template <typename... Arguments>
 const Tensor& OnTensor(HearthDeviceOperation operation, const Tensor& tensor,
                        const Arguments&... arguments) {
@@ -39,6 +41,7 @@ const Tensor& OnTensor(HearthDeviceOperation operation, const Tensor& tensor,
 
 Tensor Tensor::Adopt(void* handle) {
   Tensor tensor;
+  // Copies of the tensor share the handle; the last one releases it.
   tensor.device_ = std::shared_ptr<void>(handle, ReleaseDeviceTensor);
   return tensor;
 }
@@ -64,6 +67,7 @@ Device Tensor::device() const {
 
 bool Tensor::is_alias_of(const Tensor& other) const {
   if (on_host() != other.on_host()) return false;
+  // Memory without an owner has only its address to compare.
   if (on_host()) return owner_ ? owner_ == other.owner_ : values_ == other.values_;
   return CallDevice(HEARTH_OP_is_alias_of, {ValueOf(*this), ValueOf(other)}).values[0].integer != 0;
 }
@@ -117,6 +121,7 @@ Tensor Tensor::index_select(int64_t axis, const Tensor& index) const {
 }
 
 Tensor Tensor::masked_fill(const Tensor& mask, const Operand& value) const {
+  // The operation exists in place only.
   Tensor copy = clone();
   copy.masked_fill_(mask, value);
   return copy;

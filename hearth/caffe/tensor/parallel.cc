@@ -7,6 +7,8 @@
 namespace hearth::caffe {
 namespace {
 
+// OpenMP keeps the number of threads per thread that starts loops, so each takes the process's
+// number when it first asks.
 std::atomic<int> thread_count{0};  // 0: not set
 thread_local bool knows_count = false;
 thread_local int thread_number = 0;
@@ -25,6 +27,7 @@ void SetThreadCount(int count) {
   thread_count = count;
   knows_count = true;
   omp_set_num_threads(count);
+  // Simulated devices compute on these threads too.
   SetDeviceLibraryThreads(count);
 }
 

@@ -10,6 +10,7 @@ SyncedArray::SyncedArray(Tensor host, Tensor device)
   if (remote_.defined()) device_ = {remote_.device(), true};
 }
 
+// The memory comes zeroed, so both copies are equal.
 void SyncedArray::TakeMemory() {
   if (!take_) return;
   std::tie(host_, remote_) = take_();
@@ -17,6 +18,7 @@ void SyncedArray::TakeMemory() {
   remote_is_new_ = remote_.defined();
 }
 
+// The host's copy, up to date. It stays so until the device's is requested for writing.
 const Tensor& SyncedArray::FromDevice() {
   TakeMemory();
   if (!host_.defined()) host_ = Tensor::Zeros({count_});
@@ -25,9 +27,11 @@ const Tensor& SyncedArray::FromDevice() {
   return host_;
 }
 
+// On the device, where gradients are added up: nothing is copied. The host's copy becomes stale.
 void SyncedArray::FillZero() { device_to_overwrite().zero_(); }
 
 const Tensor& SyncedArray::device_to_overwrite() {
+  // Before device(), which would fill a cleared array with zeros.
   is_zero_ = false;
   if (remote_.defined()) remote_is_new_ = true;  // after the write; nothing is copied from the host
   return device();
@@ -39,6 +43,7 @@ const Tensor& SyncedArray::host_to_read() {
 }
 
 void SyncedArray::Adopt(Tensor values) {
+  // First, or the memory that is taken later would replace the values.
   TakeMemory();
   remote_ = std::move(values);
   remote_is_new_ = true;
@@ -59,6 +64,8 @@ const Tensor& SyncedArray::device_to_read() {
   return FromHost();
 }
 
+// The device's copy, up to date. Memory that is allocated here is zero: if the host has none
+// either, there is nothing to copy.
 const Tensor& SyncedArray::FromHost() {
   TakeMemory();
   if (!remote_.defined()) {
