@@ -4,6 +4,7 @@
 #include "hearth/caffe/proto/messages.h"
 #include "hearth/caffe/proto/wire_reader.h"
 #include "hearth/caffe/proto/wire_writer.h"
+#include "hearth/caffe/tensor/proto_shape.h"
 #include "hearth/caffe/tensor/shape_count.h"
 #include "hearth/storage/file.h"
 
@@ -12,8 +13,7 @@ namespace hearth::caffe {
 MeanImage ReadMeanFile(const std::string& uri) {
   BlobProto proto;
   ParseWire(storage::ReadFile(uri), uri, &proto);
-  std::vector<int64_t> shape(proto.shape().dim().begin(), proto.shape().dim().end());
-  if (!proto.has_shape()) shape = {proto.num(), proto.channels(), proto.height(), proto.width()};
+  std::vector<int64_t> shape = ShapeOf(proto);
   // Builds of Caffe for double write double_data alone.
   std::vector<float> values = proto.data();
   if (values.empty()) values.assign(proto.double_data().begin(), proto.double_data().end());

@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <exception>
 #include <filesystem>
 #include <system_error>
 
@@ -91,6 +92,7 @@ std::string LogOf(const Compiler& compiler, void* program) {
   if (compiler.log_size(program, &size) != 0) return "";
   std::string text(size, '\0');
   compiler.log(program, text.data());
+  if (!text.empty()) text.pop_back();  // the size counts the final NUL
   return text;
 }
 
@@ -169,8 +171,8 @@ void* DeviceKernel::Find(const Device& device) {
   if (!is_new) return entry->second;
   try {
     entry->second = LoadKernel(name_, source_);
-  } catch (const Error& error) {
-    log::Warning("the kernel {} is unavailable, so steps are slower: {}", name_, error.message());
+  } catch (const std::exception& error) {  // Error, or the library's TensorError
+    log::Warning("the kernel {} is unavailable, so steps are slower: {}", name_, error.what());
   }
   return entry->second;
 }

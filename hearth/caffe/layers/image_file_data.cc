@@ -73,7 +73,7 @@ void ImageFileLayer::LoadBatch(DataBatch* batch) {
   const auto read = [&](int64_t row) { return ReadInto(&items[row], row, batch, &reasons[row]); };
   const auto replace = [&](int64_t row) {
     Require(batch->invalid_rows.size() < kMaxInvalidItems, ErrorCode::kDataLoss,
-            "{} consecutive images are invalid, the last one because: {}", kMaxInvalidItems,
+            "{} images of one minibatch are invalid, the last one because: {}", kMaxInvalidItems,
             reasons[row]);
     batch->invalid_rows.push_back({items[row].name, std::exchange(reasons[row], "")});
     items[row] = TakeItem();

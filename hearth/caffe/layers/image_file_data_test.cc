@@ -94,7 +94,7 @@ TEST_F(ImageFileLayerTest, AListOfOtherFilesEnds) {
     for (int i = 0; i < 2; ++i) run.Next(0);
   });
   EXPECT_EQ(error.code(), ErrorCode::kDataLoss);
-  EXPECT_THAT(error.message(), HasSubstr("1000 consecutive images are invalid"));
+  EXPECT_THAT(error.message(), HasSubstr("1000 images of one minibatch are invalid"));
 }
 
 TEST_F(ImageFileLayerTest, AMinibatchHasImagesOfOneSize) {

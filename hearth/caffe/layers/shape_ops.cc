@@ -30,10 +30,6 @@ class SplitLayer : public Layer {
                 const Blobs& bottom) override {
     if (!propagate_down[0]) return;
     Tensor& dx = bottom[0]->device_diff();
-    if (top.size() == 1) {
-      dx.copy_(top[0]->device_diff());
-      return;
-    }
     dx.copy_(top[0]->device_diff());
     for (size_t i = 1; i < top.size(); ++i) dx.add_(top[i]->device_diff());
   }
