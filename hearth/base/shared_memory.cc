@@ -38,6 +38,7 @@ Fd CreateSharedMemory(const std::string& name, size_t bytes) {
   if (::ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0) {
     ThrowErrno(errno, fmt::format("sizing shared memory '{}' to {} bytes", name, bytes));
   }
+  // F_SEAL_SEAL forbids further seals: a peer could otherwise add F_SEAL_FUTURE_WRITE.
   if (::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
     ThrowErrno(errno, fmt::format("sealing the size of shared memory '{}'", name));
   }

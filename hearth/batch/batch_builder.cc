@@ -46,6 +46,7 @@ struct BatchBuilder::Column {
     schema = {};
     schema.format = format.c_str();
     schema.name = name.c_str();
+    // Nothing to free: the builder owns all buffers. ExportOnce() replaces these functions.
     schema.release = [](ArrowSchema* s) { s->release = nullptr; };
     array = {};
     array.length = length;
@@ -180,6 +181,8 @@ BatchBuilder& BatchBuilder::AddFlatFloatLists(std::string name, std::vector<floa
   return Add(std::move(column), {});
 }
 
+// The structs point into the columns and into the vectors of pointers, so both must not change as
+// long as the export is in use.
 void BatchBuilder::Export(ArrowSchema* schema, ArrowArray* array) {
   static const void* const kNoBuffer = nullptr;
   schema_pointers_.clear();

@@ -50,6 +50,7 @@ bool Holds(From value) {
   } else if constexpr (std::is_same_v<From, bool>) {
     return true;
   } else if constexpr (std::is_floating_point_v<To>) {
+    // A finite number must not become infinite; rounding is allowed, also of a large integer.
     if constexpr (std::is_floating_point_v<From>) {
       return !std::isfinite(value) || std::isfinite(static_cast<To>(value));
     }
@@ -64,6 +65,7 @@ bool Holds(From value) {
   }
 }
 
+// Checks all values before the first is written, so a failure leaves the output as it was.
 template <typename From, typename To>
 void Convert(const Conversion& conversion, const From* values, int64_t count, To* converted) {
   bool all = true;

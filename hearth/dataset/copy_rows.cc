@@ -24,6 +24,7 @@ struct ValueRun {
   int64_t begin, count;
 };
 
+// The `entry` is complete only after Plan(). The name points into the source's image.
 struct CopiedNode {
   batch::ImageNode entry = {};
   std::string_view name;
@@ -63,12 +64,14 @@ int64_t CountOf(const std::vector<ValueRun>& runs) {
   return count;
 }
 
+// The items of consecutive lists are consecutive, also those under a null.
 ItemRange ItemsOfRun(const ValueRun& run) {
   if (run.count == 0) return {0, 0};
   return {ItemsOf(*run.column, run.begin).begin,
           ItemsOf(*run.column, run.begin + run.count - 1).end};
 }
 
+// A null takes no bytes in the copy: those under it in the source are undefined.
 std::string_view BytesAt(const ColumnView& column, int64_t row) {
   return column.IsNull(row) ? std::string_view() : column.Bytes(row);
 }
@@ -111,6 +114,7 @@ void RunsImage::AddNode(std::vector<ValueRun> runs, const ColumnView& column) {
       total += static_cast<int64_t>(BytesAt(*run.column, run.begin + i).size());
     }
   }
+  // Only now, as the offsets' width depends on the total of all runs.
   const ColumnType type = CopiedType(column.type(), total);
   node.entry.type = static_cast<uint32_t>(type);
   if (batch::IsBytes(type)) node.entry.data_bytes = static_cast<uint64_t>(total);
@@ -169,6 +173,7 @@ template <typename Offset>
 void WriteOffsets(const CopiedNode& node, std::byte* to) {
   auto* ends = reinterpret_cast<Offset*>(to);
   Offset end = *ends = 0;
+  // Of the types with offsets, lists have a child and strings have none.
   const bool bytes = node.entry.children == 0;
   for (const ValueRun& run : node.runs) {
     for (int64_t i = run.begin; i < run.begin + run.count; ++i) {
@@ -264,6 +269,7 @@ std::shared_ptr<const BatchView> CopyRuns(const std::vector<RowRun>& runs,
   const std::span<std::byte> memory(batch->memory.get(), bytes);
   image.Write(memory);
   batch->view.emplace(memory);
+  // An aliasing pointer: it refers to the view and keeps the memory alive.
   return {batch, &*batch->view};
 }
 
@@ -279,6 +285,7 @@ std::shared_ptr<const BatchView> CopyRows(const SelectedRows& rows,
     for (size_t i = 0; i < rows.schema->columns().size(); ++i) columns.push_back(i);
   }
   std::vector<RowRun> runs;
+  // Neighbours are merged into one run, so unshuffled rows are copied as blocks.
   for (const auto& [batch, row] : rows.refs) {
     if (!runs.empty() && runs.back().batch == batch &&
         runs.back().begin + runs.back().count == row) {
@@ -287,6 +294,7 @@ std::shared_ptr<const BatchView> CopyRows(const SelectedRows& rows,
       runs.push_back({batch, row, 1});
     }
   }
+  // A run without rows still names the columns.
   if (runs.empty()) runs.push_back({rows.schema, 0, 0});
   return CopyRuns(runs, columns);
 }

@@ -44,6 +44,7 @@ std::vector<std::string> JarNames() {
 // libjvm must be loaded before libhdfs, which has no path to it.
 void LoadJvm() {
   const std::string home = Environment("JAVA_HOME");
+  // Java 9 and later; Java 8.
   for (const char* folder : {"/lib/server", "/jre/lib/amd64/server", "/jre/lib/aarch64/server"}) {
     const std::string file = home + folder + "/libjvm.so";
     if (!home.empty() && IsFile(file)) {
@@ -123,6 +124,7 @@ std::string MissingOnClassPath() {
     });
   };
   if (!has("hadoop-common-") && !has("hadoop-client-api-")) return "Hadoop's jars";
+  // hadoop-client-api, the jar that Spark ships, contains no third-party classes.
   return has("commons-lang3-") ? "" : "commons-lang3";
 }
 

@@ -16,6 +16,8 @@
 namespace hearth::storage {
 namespace {
 
+// Spark's local folders come first: they are on the large disks, while /tmp is often small or
+// memory.
 std::vector<std::string> Folders() {
   std::vector<std::string> folders = LocalFolders();
   if (const std::string variable = Environment("TMPDIR"); !variable.empty())
