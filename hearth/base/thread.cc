@@ -26,8 +26,8 @@ Thread::~Thread() {
   if (!joinable()) return;
   try {
     Join();
-  // A destructor must not throw, and an error that was never joined must not disappear.
   } catch (const std::exception& error) {
+    // A destructor must not throw, and an error that was never joined must not disappear.
     log::Error("the thread '{}' ended with an uncaught error: {}", state_->name, error.what());
   } catch (...) {
     log::Error("the thread '{}' ended with an unknown exception", state_->name);

@@ -16,6 +16,8 @@ namespace {
 using namespace std::string_view_literals;
 
 constexpr std::string_view kStreamHeader = "\xac\xed\0\5"sv;
+// Handles number the strings, classes and objects of a stream in the order of their appearance
+// (baseWireHandle of the specification).
 constexpr uint64_t kFirstHandle = 0x7E0000;
 constexpr size_t kMaxNested = 16;  // a tuple holds strings and boxed numbers
 // Type codes of the stream's records.
@@ -182,6 +184,8 @@ class Stream {
     JavaClass& described = *classes_.emplace_back(std::make_unique<JavaClass>());
     described.name = Text(2);
     Take(8);  // serialVersionUID
+    // Here, before the fields, as in the specification: the fields' type names take the next
+    // handles.
     known_.emplace_back(&described);
     described.flags = Byte();
     const uint64_t fields = Number(2);
@@ -212,6 +216,7 @@ class Stream {
     if (described == nullptr) ThrowUnreadable("it has an object without a class");
     JavaObject& object = *objects_.emplace_back(std::make_unique<JavaObject>());
     const size_t handle = known_.size();
+    // Before the fields, which may refer to the object itself.
     known_.emplace_back(&object);
     for (const JavaClass* part : Line(described)) {
       if (!(part->flags & kSerializable)) ThrowUnreadable("one of its classes is Externalizable");

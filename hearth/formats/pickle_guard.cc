@@ -53,6 +53,7 @@ class Walk {
   }
 
   // Opcodes with an argument; see pickletools.py.
+  // Opcodes that are missing here and below (PERSID, EXT1, INST, ...) make the pickle unsound.
   bool Argument(char op) {
     uint64_t index;
     switch (op) {
@@ -106,6 +107,7 @@ class Walk {
       case ']':
       case '}':
       case '\x8f':  // EMPTY_SET
+        // Lists, dicts and sets are not hashable, so hashing never descends into them.
         return Push(0);
       case '(':
         marks_.push_back(stack_.size());
@@ -156,6 +158,7 @@ class Walk {
     return depth <= kDeepest;
   }
   bool AtMark() const { return !marks_.empty() && marks_.back() == stack_.size(); }
+  // An opcode cannot take values from below the last mark.
   bool Has(size_t count) const {
     return stack_.size() - (marks_.empty() ? 0 : marks_.back()) >= count;
   }

@@ -131,6 +131,7 @@ void SequenceReader::ReadHeader(const FindUnpack& find) {
           "{} is damaged: its header has uncompressed blocks; write it again", name_);
   const uint64_t pairs = Number(take(kCount));
   for (uint64_t i = 0; i < 2 * pairs; ++i) take_text();  // the writer's metadata
+  // Random bytes that the writer has chosen for this file; it repeats them between records.
   mark_.append(kEscape).append(take(kMarkBytes));
   first_ = at_;
 }
@@ -153,11 +154,13 @@ void SequenceReader::Begin(uint64_t begin, uint64_t end, uint64_t wanted) {
 
 // Start of the first marker that starts in [begin, end); the file's end if there is none.
 uint64_t SequenceReader::FindMark(uint64_t begin, uint64_t end) {
+  // A marker belongs to the range in which it starts; its last bytes may lie behind the range.
   const uint64_t last = std::min(end - 1 + mark_.size(), file_->size());
   file_->Expect(last);
   for (uint64_t at = begin; at + mark_.size() <= last;) {
     const size_t count = std::min<uint64_t>(std::max(file_->window(), mark_.size()), last - at);
     if (const auto found = Find(file_->At(at, count), mark_)) return at + *found;
+    // Windows overlap, so that a marker across two of them is found.
     at += count - (mark_.size() - 1);
   }
   return file_->size();
@@ -170,6 +173,8 @@ bool SequenceReader::AtContent() {
       if (in_blocks_) ThrowDamaged("a block does not start with a sync marker", at_);
       return true;
     }
+    // Only a marker ends a range, as in Hadoop: records behind `end_` that follow no marker are
+    // still of this range, since the next one starts at its first marker.
     if (at_ >= end_) break;
     if (left < mark_.size() || file_->At(at_, mark_.size()) != mark_) {
       ThrowDamaged("a sync marker differs from the header's", at_);
@@ -190,6 +195,7 @@ std::optional<SequenceReader::Record> SequenceReader::Next() {
   return NextOfBlock();
 }
 
+// A record: its length (u32), the length of its key (u32), key and value. Big-endian, as in Java.
 SequenceReader::Record SequenceReader::ReadRecord() {
   const uint64_t left = file_->size() - at_, begin = at_;
   if (left < kLengths) ThrowDamaged("it ends inside a record", begin);
@@ -229,6 +235,8 @@ void SequenceReader::ReadBlock() {
   });
 }
 
+// A block: the number of records, then the keys' sizes, the keys, the values' sizes and the values,
+// each compressed and preceded by its compressed length. Numbers are VInts.
 uint64_t SequenceReader::PassBlock(const std::function<void(std::string_view packed)>& part) {
   const uint64_t begin = at_;
   const auto number = [&] {
@@ -275,6 +283,8 @@ SequenceBatch SequenceReader::NextBatch(size_t most_records, size_t most_bytes) 
   while (batch.keys.size() < most_records) {
     if (!pending_ && !(pending_ = Next())) break;
     const auto [key, value] = *pending_;
+    // In a mapping, the values of a batch lie in one range with keys between them; views skip the
+    // keys.
     if (first == nullptr) first = value.data();
     const size_t offset =
         in_place ? static_cast<size_t>(value.data() - first) : batch.copied.size();

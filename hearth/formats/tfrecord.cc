@@ -64,6 +64,7 @@ TfRecordReader::TfRecordReader(std::unique_ptr<ByteSource> source, std::string n
 }
 
 bool TfRecordReader::Fill(size_t count) {
+  // The last record is no longer needed: Next() invalidates it.
   if (begin_ > 0 && end_ - begin_ < count) {
     std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
     end_ -= std::exchange(begin_, 0);
@@ -85,6 +86,7 @@ std::optional<std::string_view> TfRecordReader::Next() {
     ThrowDamaged("is truncated");
   }
   const char* header = buffer_.data() + begin_;
+  // Checked before the length is used: a wrong length would make everything after it unreadable.
   if (!IsHeader(header)) ThrowDamaged("has a wrong length checksum");
   const auto length = Load<uint64_t>(header);
   CheckLength(length);

@@ -13,6 +13,7 @@
 namespace hearth::image {
 namespace {
 
+// The most with which a weight of one is an int16, as pmaddwd multiplies them.
 constexpr int kTriangleBits = 14;
 constexpr int kTriangleOne = 1 << kTriangleBits;
 constexpr int kTriangleHalf = kTriangleOne / 2;
@@ -34,6 +35,7 @@ void RoundWeights(const std::vector<double>& exact, double sum, int16_t* weights
   }
 }
 
+// The sums are exact in 32 bits: 255 * 2^14 for all taps together.
 void ResampleLinePlainly(const uint8_t* line, const ResampleTable& table, uint32_t* out) {
   for (int64_t i = 0; i < table.count(); ++i) {
     const uint8_t* pixel = line + table.first(i) * 3;
@@ -152,6 +154,8 @@ bool HasAvx2() {
 }  // namespace
 
 void ResampleTable::Build(const AxisPlacement& axis, int64_t count, int group, bool mirrored) {
+  // weight(k) = max(0, 1 - |k + 0.5 - center| / scale), divided by the sum over k. When the image
+  // grows, the scale is 1: plain bilinear interpolation.
   const double scale = std::max(axis.step, 1.0);  // also the reach of the triangle on each side
   const auto size = static_cast<double>(axis.high - axis.low);
   const auto center_of = [&](int64_t i) {
@@ -163,9 +167,11 @@ void ResampleTable::Build(const AxisPlacement& axis, int64_t count, int group, b
     const double center = center_of(i);
     const auto first = static_cast<int64_t>(std::max(0.0, center - scale + 0.5));
     const auto end = static_cast<int64_t>(std::min(size, center + scale + 0.5));
+    // At least one pixel, also if rounding leaves none at the edge.
     ranges_[i] = {first, std::max(first + 1, end)};
     most = std::max(most, ranges_[i].end - first);
   }
+  // Ranges ascend, or descend if mirrored, so the outermost ones are at the ends.
   offset_ = std::min(ranges_.front().first, ranges_.back().first);
   low_ = axis.low + offset_;
   high_ = axis.low + std::max(ranges_.front().end, ranges_.back().end);

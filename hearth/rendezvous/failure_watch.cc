@@ -17,6 +17,7 @@ struct FailureWatch::State {
 FailureWatch::FailureWatch() : state_(std::make_shared<State>()) {}
 
 FailureWatch::Subscription FailureWatch::Subscribe(Callback callback) {
+  // Held over both steps: a failure between them would be missed or reported twice.
   const std::lock_guard lock(state_->callbacks_mutex);
   Subscription subscription;
   if (const auto known = failure()) {

@@ -86,6 +86,8 @@ std::optional<Json> FrameReader::Next() {
     const size_t size = length & ~kMoreFollows;
     Require(size <= kMaxFrameBytes, ErrorCode::kDataLoss,
             "a control frame has a length of {} bytes, over the limit of {}", size, kMaxFrameBytes);
+    // A message has one encoding. Small frames that never end would cost a client little and this
+    // process much.
     Require(!more || size == kMaxFrameBytes, ErrorCode::kDataLoss,
             "a control frame of {} bytes has the continuation flag, but is not full", size);
     Require(parts_.size() + size <= kMaxMessageBytes, ErrorCode::kDataLoss,

@@ -61,6 +61,8 @@ Credentials::Credentials(std::string_view token, std::string service)
   key_ = HexDecode(token);
 }
 
+// HMAC(token, side 0 service 0 transcript). The transcript contains a nonce of each peer, so a
+// proof is valid for one connection. `side` keeps a peer's own proof from being sent back to it.
 std::string Credentials::Prove(std::string_view side, std::string_view transcript) const {
   const std::string zero(1, '\0');
   return HmacSha256(key_, Join(Join(side, zero), Join(service_, zero), transcript));
@@ -97,6 +99,7 @@ void OfferHandshake(Connection& connection, const Credentials& credentials, Iden
                     Deadline deadline) {
   std::string hello(kHelloBytes, '\0');
   connection.Read(hello.data(), hello.size(), deadline);
+  // Nothing has been sent so far: another program on that port learns nothing.
   Require(hello.starts_with(kMagic), ErrorCode::kPermissionDenied,
           "{} does not use Hearth's protocol; check host and port", connection.peer());
   const std::string claim = MakeClaim(credentials, hello, RandomBytes(kNonceBytes), identity);

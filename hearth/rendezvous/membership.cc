@@ -47,6 +47,7 @@ std::optional<std::vector<Json>> Membership::Gather(int rank, const std::string&
   auto& values = gathers_[name];
   values[rank] = std::move(value);
   if (values.size() < members_.size()) return std::nullopt;
+  // The map is sorted by rank and complete.
   std::vector<Json> all;
   for (auto& [from, one] : values) all.push_back(std::move(one));
   gathers_.erase(name);

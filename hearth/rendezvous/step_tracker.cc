@@ -20,6 +20,7 @@ void StepTracker::Record(const GroupStep& report) {
           "rank {} reports {} ranks in its group, other ranks report {}", rank, world,
           known.next.size());
   uint64_t& next = known.next[static_cast<size_t>(rank)];
+  // The highest step counts, in whatever order a rank's reports arrive.
   next = std::max(next, step + 1);
   known.used = ++uses_;
 }

@@ -37,6 +37,7 @@ int Guarded(hearth_ring* ring, Call call) {
 HEARTH_EXPORT hearth_ring* hearth_ring_open(int memory_fd, int signal_fd) {
   open_error.clear();
   try {
+    // Owned before anything can fail, so they are closed in any case.
     return new hearth_ring({hearth::Fd(memory_fd), hearth::Fd(signal_fd)});
   } catch (const std::exception& error) {
     open_error = error.what();

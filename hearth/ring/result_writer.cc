@@ -8,6 +8,8 @@
 namespace hearth::ring {
 namespace {
 
+// Large enough that an entry's overhead does not matter, and so far below 2 GiB that int32 offsets
+// never overflow.
 constexpr size_t kBatchBytes = 1 << 20;
 
 }  // namespace
@@ -42,6 +44,7 @@ bool ResultWriter::WriteRows(Deadline deadline) {
     output.values = {};
     output.offsets = {0};
   }
+  // Before the write: after an error the rows are not written again.
   ids_.clear();
   gathered_bytes_ = 0;
   ArrowSchema schema;

@@ -37,6 +37,7 @@ RingEntry RingReader::NextEntry(Deadline deadline) {
   RingControl& control = memory_.control();
   const RingSignal::Outcome outcome =
       signal_.WaitUntil(control.reader_waits, deadline, [this] { return IsReady(); });
+  // Before any entry that is still in the ring: rows before a failure are of no use.
   ThrowWriterFailure();
   if (outcome == RingSignal::Outcome::kWoken && !closed_.load()) {
     return EntryAt(control.written.load());
@@ -57,6 +58,7 @@ bool RingReader::IsReady() const {
 // The other side may be faulty: its values are validated before use.
 RingEntry RingReader::EntryAt(uint64_t written) {
   EntryHeader header;
+  // A copy: the other process could change the header between a check and its use.
   std::memcpy(&header, memory_.At(position_), sizeof(header));
   const bool known = header.kind >= static_cast<uint32_t>(EntryKind::kBatch) &&
                      header.kind <= static_cast<uint32_t>(EntryKind::kPart);
@@ -95,6 +97,7 @@ void RingReader::Release() {
 
 void RingReader::Close() {
   closed_.store(true);
+  // Before the shutdown, by which the writer would else take this side for dead.
   memory_.control().reader_done.store(1);
   signal_.Shutdown();
 }

@@ -95,18 +95,21 @@ std::byte* RingWriter::Reserve(EntryKind kind, uint64_t bytes, Deadline deadline
            memory_.HasSpace(position_, control.released.load(), entry_bytes);
   };
   RingSignal::Outcome outcome = RingSignal::Outcome::kPeerGone;
+  // Also with enough space: a writer that never waits would not notice that its reader has died.
   if (!signal_.PeerGone()) outcome = signal_.WaitUntil(control.writer_waits, deadline, ready);
   if (control.reader_done.load() != 0) return nullptr;
   if (outcome != RingSignal::Outcome::kWoken) ThrowStalled(entry_bytes, outcome);
   EntryHeader header = {};
   header.kind = static_cast<uint32_t>(kind);
   header.bytes = bytes;
+  // Invisible to the reader until Publish() moves `written`.
   std::memcpy(memory_.At(position_), &header, sizeof(header));
   return memory_.At(position_) + sizeof(header);
 }
 
 void RingWriter::Publish(uint64_t bytes) {
   position_ = memory_.After(position_, sizeof(EntryHeader) + batch::AlignImage(bytes));
+  // After all bytes of the entry: the reader uses everything before `written`.
   memory_.control().written.store(position_);
   signal_.Notify(memory_.control().reader_waits);
 }
@@ -128,6 +131,7 @@ void RingWriter::Fail(const Error& error) {
   std::memcpy(control.failure_text, error.message().data(), bytes);
   control.failure_bytes = static_cast<uint32_t>(bytes);
   control.failure_code = static_cast<uint32_t>(error.code());
+  // Last: the reader uses code and text once it is set.
   control.failed.store(1);
   signal_.Notify(control.reader_waits);
 }

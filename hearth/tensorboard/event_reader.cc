@@ -102,6 +102,8 @@ std::vector<Point> ReadEvents(std::string_view bytes, const std::string& name) {
     while (const auto record = records.Next()) {
       Event event = EventOf(*record);
       any = true;
+      // TensorBoard's rule for a session that starts at a step: the points from there on were of an
+      // attempt that was rewound. Texts stay, as they tell why.
       if (event.starts) {
         std::erase_if(points,
                       [&](const Point& p) { return p.text.empty() && p.step >= event.step; });
@@ -113,6 +115,8 @@ std::vector<Point> ReadEvents(std::string_view bytes, const std::string& name) {
       }
     }
   } catch (const Error& error) {
+    // A running program may have written half a record; one that starts damaged is another kind of
+    // file.
     if (!any || error.code() != ErrorCode::kDataLoss) throw;
   }
   return points;

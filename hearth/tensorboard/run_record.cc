@@ -78,6 +78,7 @@ RunRecord::Change RunRecord::ChangeOf(const json& event, double now) {
   Change change;
   if (kind == "ready") {
     const int64_t iteration = event.value("iteration", int64_t{0});
+    // A restart continues at an earlier snapshot: later points are computed again.
     if (iteration < step_) change.back_to = iteration;
     step_ = iteration;
     // Rewinding drops these points as well.
@@ -117,6 +118,7 @@ void RunRecord::TakeProgress(const json& event, std::vector<Point>* points) {
   Add("run/learning_rate", NumberOf(event.at("lr")), points);
   Add("run/images_per_s", NumberOf(event.at("images_per_s")), points);
   const int64_t invalid_rows = event.value("invalid_rows", int64_t{0});
+  // Only changes, as most trainings have no invalid rows.
   if (std::exchange(invalid_rows_, invalid_rows) != invalid_rows) {
     Add("run/invalid_rows", static_cast<double>(invalid_rows), points);
   }
@@ -149,6 +151,7 @@ void RunRecord::Try(Body body) {
   try {
     body();
   } catch (const Error& error) {
+    // The first error ends the file: after a failed write its last record may be incomplete.
     file_.reset();
     log::Warning("TensorBoard's event file ends here: {}; the training continues", error.what());
   }
