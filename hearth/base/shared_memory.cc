@@ -17,6 +17,7 @@ int Protection(Mapping::Access access) {
   return access == Mapping::Access::kRead ? PROT_READ : PROT_READ | PROT_WRITE;
 }
 
+// mmap() accepts a range behind the end of a file; the first access to it would raise SIGBUS.
 void CheckRange(int fd, size_t offset, size_t bytes) {
   struct stat status = {};
   if (::fstat(fd, &status) != 0) ThrowErrno(errno, fmt::format("asking for the size of fd {}", fd));
@@ -67,6 +68,7 @@ void Mapping::Map(int fd, size_t offset, size_t bytes, Access access) {
 Mapping::Mapping(Mapping&& other) noexcept
     : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
 
+// Swaps: the other object's destructor unmaps what this one had.
 Mapping& Mapping::operator=(Mapping&& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(size_, other.size_);

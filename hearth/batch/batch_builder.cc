@@ -67,6 +67,7 @@ struct BatchBuilder::Column {
 namespace {
 
 // Works for any container of contiguous values (std::string, std::vector).
+// Offsets start at 0 and count values of `target`: bytes of strings, items of lists.
 template <typename Column, typename Values>
 void AppendLists(const std::vector<Values>& lists, std::vector<int32_t>* offsets, Column* target) {
   offsets->assign(1, 0);
@@ -86,6 +87,7 @@ BatchBuilder& BatchBuilder::Add(std::unique_ptr<Column> column, const Nulls& nul
     Require(static_cast<int64_t>(nulls.size()) == column->length, ErrorCode::kInvalidArgument,
             "column '{}' has {} values and {} null flags", column->name, column->length,
             nulls.size());
+    // Arrow's bits are set for values, not for nulls.
     column->validity.resize((nulls.size() + 7) / 8);
     for (size_t i = 0; i < nulls.size(); ++i) {
       if (!nulls[i]) column->validity[i / 8] |= static_cast<uint8_t>(1 << i % 8);
@@ -241,6 +243,8 @@ std::shared_ptr<const BatchView> BatchBuilder::Build() {
   ArrowSchema schema;
   ArrowArray array;
   Export(&schema, &array);
+  // By way of the image, so that a built batch is validated and laid out like one that was
+  // received.
   const ArrowImage image(schema, array);
   // uint64_t gives the temporary block the alignment of an image.
   std::vector<uint64_t> bytes(image.ImageBytes(0, image.rows()) / sizeof(uint64_t));

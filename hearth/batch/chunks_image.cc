@@ -22,6 +22,7 @@ ChunksImage::ChunksImage(std::span<const std::string_view> chunks, bool last)
   // The offsets of a binary column are int32.
   Require(data_bytes_ <= std::numeric_limits<int32_t>::max(), ErrorCode::kInvalidArgument,
           "{} chunks of {} bytes are too large for one batch", chunks_.size(), data_bytes_);
+  // The table and names, then three buffers: offsets, bytes of the chunks, one bit for each chunk.
   offsets_at_ = AlignImage(kTableBytes + kNames.size());
   data_at_ = AlignImage(offsets_at_ + (chunks_.size() + 1) * sizeof(int32_t));
   flags_at_ = AlignImage(data_at_ + data_bytes_);

@@ -80,6 +80,7 @@ int64_t NumberWidth(ColumnType type) { return RowOf(type).number_width; }
 
 int64_t OffsetWidth(ColumnType type) { return RowOf(type).offset_width; }
 
+// Here and below: comparisons instead of the table, as these run for every value.
 bool IsBytes(ColumnType type) {
   return (type >= ColumnType::kUtf8 && type <= ColumnType::kLargeBinary) ||
          type == ColumnType::kFileBinary;

@@ -160,6 +160,7 @@ std::span<const float> ColumnView::FloatList(int64_t row, std::vector<float>* sc
     }
   }
   const auto count = static_cast<size_t>(range.end - range.begin);
+  // The usual case: no copy.
   if (values.type() == ColumnType::kFloat32) {
     return {ValuesOf<float>(values.buffers_) + range.begin, count};
   }
@@ -185,6 +186,7 @@ void ColumnView::PrefetchEntry(int64_t row) const {
   }
 }
 
+// Reads the row's entry, so this is called for all rows after PrefetchEntry has been.
 void ColumnView::PrefetchValue(int64_t row) const {
   const bool list = IsList(type());
   if (!list && !IsBytes(type())) return;

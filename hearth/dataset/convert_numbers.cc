@@ -43,6 +43,8 @@ void VisitType(ColumnType type, Visit visit) {
   }
 }
 
+// Whether the value survives the conversion. Each pair of types has one rule, chosen at compile
+// time.
 template <typename To, typename From>
 bool Holds(From value) {
   if constexpr (std::is_same_v<To, bool>) {

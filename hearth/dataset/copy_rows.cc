@@ -95,6 +95,7 @@ ColumnType CopiedType(ColumnType type, int64_t total) {
   }
 }
 
+// In pre-order, like an image's nodes. Each run of rows becomes a run of values in every child.
 void RunsImage::AddNode(std::vector<ValueRun> runs, const ColumnView& column) {
   CopiedNode node;
   node.name = column.name();
@@ -140,6 +141,7 @@ uint64_t RunsImage::Plan() {
   return bytes_;
 }
 
+// The sizes depend on the totals of AddNode() only, so Plan() reads no row.
 void RunsImage::PlanNode(CopiedNode& node) {
   const auto type = static_cast<ColumnType>(node.entry.type);
   const uint64_t length = node.entry.length;
@@ -188,6 +190,7 @@ void WriteOffsets(const CopiedNode& node, std::byte* to) {
   }
 }
 
+// Numbers are copied by run, strings one by one: they may be in a file, or have nulls between them.
 void WriteData(const CopiedNode& node, std::byte* to) {
   const int64_t width = batch::NumberWidth(static_cast<ColumnType>(node.entry.type));
   for (const ValueRun& run : node.runs) {

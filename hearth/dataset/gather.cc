@@ -120,6 +120,7 @@ void GatheredColumn::CopyNumbers(std::byte* to) const {
   });
 }
 
+// For bools, and if any batch has a validity buffer.
 void GatheredColumn::CopyOneByOne(std::byte* to) const {
   const int64_t width = NumberBytes(number_type_);
   for (const auto& [batch, row] : rows_->refs) {
@@ -162,6 +163,7 @@ void GatheredColumn::WriteNaNs(const ColumnView& values, int64_t begin, int64_t 
 }
 
 int64_t GatheredColumn::FirstLength() const {
+  // Without rows, only a fixed-size list has a length.
   if (rows_->refs.empty()) return rows_->schema->columns()[column_].list_size();
   return LengthOf(0);
 }

@@ -52,6 +52,7 @@ bool WakeUp::Wait(std::unique_lock<std::mutex>& lock, Deadline deadline,
       (void)PollOne(event.get(), POLLIN, deadline);
     }
     uint64_t count = 0;
+    // Resets the counter, so that the next poll() waits for a new notification.
     (void)!::read(event.get(), &count, sizeof(count));
     if (ready()) return true;
     if (deadline.expired()) return false;

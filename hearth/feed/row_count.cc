@@ -49,6 +49,7 @@ int64_t RowCount::taken() const {
 void RowCount::Commit(int64_t rows) {
   {
     const std::lock_guard lock(mutex_);
+    // A commit of more rows than were taken covers those; one of fewer than before changes nothing.
     safe_ = std::max(safe_, std::min(rows, taken_));
   }
   ReportSafe();

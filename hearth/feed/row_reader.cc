@@ -78,6 +78,8 @@ void RowReader::Give(int64_t count) {
           "cannot deliver {} rows: {} are left", count, left_);
   queue_->rows().Take(*partition_, count);
   if (partition_->inference()) {
+    // Held before the batch is settled below: the partition must not end before its results are
+    // written.
     partition_->Hold(count);
     if (!pending_.empty() && pending_.back().partition == partition_) {
       pending_.back().rows += count;

@@ -117,6 +117,7 @@ class FileSink : public ByteSink {
   }
 
   void Write(std::string_view bytes) override {
+    // Records of a few bytes become writes of 256 KiB.
     buffer_.append(bytes);
     if (buffer_.size() >= kBlockBytes) Flush();
   }

@@ -180,6 +180,7 @@ class Stream {
     return known_[number - kFirstHandle];
   }
 
+  // A class: name, UID, flags, fields, annotation, superclass.
   const JavaClass* Class() {
     JavaClass& described = *classes_.emplace_back(std::make_unique<JavaClass>());
     described.name = Text(2);
@@ -211,6 +212,8 @@ class Stream {
     ThrowUnreadable("it has a value instead of a class");
   }
 
+  // An object: its class, then for the topmost superclass down to itself the fields, and an
+  // annotation if that class has a writeObject method.
   Value Object() {
     const JavaClass* described = ClassOrNone();
     if (described == nullptr) ThrowUnreadable("it has an object without a class");
@@ -321,6 +324,7 @@ std::optional<int32_t> AsNumber(const Value& value) {
 }
 
 // Values of the fields with these names, if these are all of the object's fields.
+// Exact, so that a class with further fields is not taken for a pair.
 std::vector<Value> FieldsOf(const JavaObject& object,
                             std::initializer_list<std::string_view> names) {
   std::vector<Value> found;

@@ -114,6 +114,8 @@ class Walk {
         return true;
       case '\x94':  // MEMOIZE
         return Put(memo_.size());
+      // APPEND and BUILD change the value below and take their argument; so do SETITEM, with two
+      // arguments, and the opcodes that take all values after a mark.
       case 'a':
       case 'b':
         return Has(2) && Drop(1);
@@ -157,6 +159,7 @@ class Walk {
     stack_.push_back(depth);
     return depth <= kDeepest;
   }
+  // POP at a mark removes the mark, as in CPython.
   bool AtMark() const { return !marks_.empty() && marks_.back() == stack_.size(); }
   // An opcode cannot take values from below the last mark.
   bool Has(size_t count) const {
@@ -185,6 +188,8 @@ class Walk {
   }
 
   bool Put(uint64_t index) {
+    // A pickle of n bytes memoizes fewer than n values; a larger index is an attempt to make the
+    // unpickler allocate.
     if (index >= size_ || !Has(1)) return false;
     if (index >= memo_.size()) memo_.resize(index + 1);
     memo_[index] = stack_.back();

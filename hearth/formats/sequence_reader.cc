@@ -61,6 +61,8 @@ std::optional<size_t> Find(std::string_view bytes, std::string_view mark) {
   return static_cast<size_t>(static_cast<const char*>(found) - bytes.data());
 }
 
+// Arrow's view: size, then up to 12 bytes of the value, or its first four, the buffer and the
+// offset.
 void AppendView(std::string* views, std::string_view value, uint64_t offset) {
   char view[16] = {};
   const auto size = static_cast<uint32_t>(value.size());
@@ -91,6 +93,8 @@ void SequenceReader::Map(std::shared_ptr<const MappedFile> file) {
   mapped_ = true;
 }
 
+// "SEQ", version, class of keys and of values, compressed?, in blocks?, codec if compressed,
+// metadata as pairs of texts, sync marker. Texts are preceded by their length as a VInt.
 void SequenceReader::ReadHeader(const FindUnpack& find) {
   const uint64_t size = std::min(file_->size(), kMaxHeaderBytes);
   const auto take = [&](uint64_t count) {
@@ -209,6 +213,7 @@ SequenceReader::Record SequenceReader::ReadRecord() {
   const std::string_view all = AtWithoutMark(begin, kLengths + size, "a record", begin);
   Record record{Payload(all.substr(kLengths, key_size), begin),
                 all.substr(kLengths + key_size, size - key_size)};
+  // Record compression leaves keys as they are.
   if (packed()) record.value = value_ = Unpacked(record.value, begin);
   record.value = Payload(record.value, begin);
   return record;
@@ -305,6 +310,7 @@ SequenceBatch SequenceReader::NextBatch(size_t most_records, size_t most_bytes) 
   return batch;
 }
 
+// Skips from length to length. What is between is not read, so a damaged record may be counted.
 uint64_t SequenceReader::Count(uint64_t begin, uint64_t end) {
   Begin(begin, end);
   uint64_t count = 0;

@@ -29,6 +29,7 @@ void OnPngError(png_structp png, png_const_charp message) {
   png_longjmp(png, 1);
 }
 
+// libpng would print warnings to stderr. Whatever affects the pixels is an error.
 void OnWarning(png_structp, png_const_charp) {}
 
 void ReadBytes(png_structp png, png_bytep to, png_size_t count) {
@@ -131,6 +132,7 @@ void DecodePng(std::string_view bytes, ColorMode mode, bool red_first, Image* im
           "libpng gives rows of {} bytes for {} pixels of {} channels", stride, image->width,
           image->channels);
   image->pixels.resize(image->height * stride);
+  // An interlaced image is read in passes over all its rows.
   std::vector<png_bytep> rows(image->height);
   for (int64_t y = 0; y < image->height; ++y) rows[y] = image->pixels.data() + y * stride;
   Require(decoder.ReadPixels(rows.data()), ErrorCode::kDataLoss, "PNG image of {} x {} pixels: {}",

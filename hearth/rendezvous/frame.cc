@@ -11,6 +11,7 @@ namespace {
 
 constexpr size_t kLengthBytes = 4;
 // Flag in a frame's length: the message continues in the next frame.
+// A length is at most 1 MiB, so the upper bits are free.
 constexpr uint32_t kMoreFollows = 1u << 31;
 
 }  // namespace
@@ -53,6 +54,7 @@ int DeepestNesting(std::string_view text) {
   for (size_t at = 0; at < text.size(); ++at) {
     const char c = text[at];
     if (in_string) {
+      // An escaped character, such as a quote, does not end the string.
       at += c == '\\';
       in_string = c != '"';
     } else if (c == '"') {

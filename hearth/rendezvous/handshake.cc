@@ -22,6 +22,8 @@ std::string Join(std::string_view a, std::string_view b, std::string_view c = {}
 }
 
 // The verdict of a response with a valid proof.
+// The proof is checked before the verdict is believed: another program must not be able to make a
+// rank report that its generation is wrong.
 Verdict ReadVerdict(const Credentials& credentials, std::string_view hello, std::string_view claim,
                     std::string_view answer, const std::string& peer) {
   const std::string_view body = answer.substr(0, kVerdictProofAt);
@@ -123,6 +125,7 @@ void AcceptHandshake(Connection& connection, const Credentials& credentials, Ide
   connection.Write(hello, deadline);
   std::string claim(kClaimBytes, '\0');
   connection.Read(claim.data(), claim.size(), deadline);
+  // Throws without an answer. A client that knows the token gets a verdict, also if it is rejected.
   const Identity client = CheckClaim(credentials, hello, claim);
   Verdict verdict = Verdict::kAccepted;
   if (client.generation != identity.generation) {

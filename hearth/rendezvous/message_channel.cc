@@ -9,6 +9,8 @@
 namespace hearth::rendezvous {
 namespace {
 
+// A reference for the duration of a call, so that Close() of another thread frees the descriptor
+// only afterwards and its number is not reused under the call.
 std::shared_ptr<Connection> Open(std::shared_ptr<Connection> connection) {
   Require(connection != nullptr, ErrorCode::kUnavailable, "this process has closed the channel");
   return connection;

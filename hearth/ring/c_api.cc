@@ -18,11 +18,13 @@ namespace {
 
 using hearth::Deadline;
 
+// Per thread, as there is no ring yet that could hold it.
 thread_local std::string open_error;
 
 // Converts exceptions to a status: none may propagate into C.
 template <typename Call>
 int Guarded(hearth_ring* ring, Call call) {
+  // The error of the call before is no longer valid, as the header says.
   ring->error.clear();
   try {
     return call() ? 1 : 0;

@@ -36,6 +36,7 @@ bool ResultWriter::Add(std::string_view id, const std::vector<std::span<const fl
 }
 
 bool ResultWriter::WriteRows(Deadline deadline) {
+  // A flush without rows sends only the mark.
   if (ids_.empty()) return true;
   batch::BatchBuilder rows;
   rows.AddString(id_column_, ids_);

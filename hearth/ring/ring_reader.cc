@@ -23,6 +23,7 @@ RingEntry RingReader::Next(Deadline deadline) {
     Require(sound, ErrorCode::kDataLoss,
             "a ring is damaged: an entry of kind {} with {} bytes follows {} bytes of a batch",
             static_cast<uint32_t>(entry.kind), entry.image.size(), parts_.size());
+    // Grows with the parts that arrive: a size announced by the other process is not trusted.
     parts_.insert(parts_.end(), entry.image.begin(), entry.image.end());
     whole_ = entry.kind == EntryKind::kBatch;
     if (whole_) return {entry.kind, parts_};

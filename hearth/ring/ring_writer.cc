@@ -38,6 +38,7 @@ bool RingWriter::WriteRows(const ArrowImage& rows, int64_t begin, int64_t count,
   }
   std::byte* to = Reserve(EntryKind::kBatch, bytes, deadline);
   if (to == nullptr) return false;
+  // Directly into the ring: the only copy on the way to the reader.
   rows.Write(begin, count, {to, bytes});
   Publish(bytes);
   return true;

@@ -7,6 +7,7 @@
 namespace hearth::settings {
 namespace {
 
+// What a rank computes with; OfRunning() has how a run behaves.
 std::vector<Setting> OfComputing() {
   return {
       {.name = "devices",
@@ -45,6 +46,7 @@ std::vector<Setting> OfRunning() {
       {.name = "on_nan",
        .flag = "onNaN",
        .field = &Settings::on_nan,
+       // The default is Caffe's behaviour.
        .help = "a loss that is not a number: stop, or continue with a warning",
        .values = {"stop", "continue"}},
       {.name = "on_other_rows",
@@ -55,6 +57,7 @@ std::vector<Setting> OfRunning() {
       {.name = "connection",
        .flag = "connection",
        .field = &Settings::connection,
+       // CaffeOnSpark's two values; others are chosen by HEARTH_TRANSPORT.
        .help = "between hosts: infiniband is RDMA where all have a device that is up, else tcp; "
                "ethernet is tcp",
        .values = {"ethernet", "infiniband"}},

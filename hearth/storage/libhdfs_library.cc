@@ -33,6 +33,7 @@ std::vector<std::string> JarNames() {
       if (IsFile(entry)) names.push_back(NameOf(entry));
       continue;
     }
+    // A folder that does not exist has no jars; Java ignores it, too.
     std::error_code ignored;
     for (const auto& file : fs::directory_iterator(FolderOf(entry), ignored)) {
       names.push_back(file.path().filename().string());

@@ -26,6 +26,7 @@ std::vector<std::string> Folders() {
   return folders;
 }
 
+// A file without a name needs no removal: the kernel frees it with its last descriptor.
 int OpenUnnamed(const std::string& folder) {
   const int fd = open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   if (fd >= 0) return fd;
