@@ -69,6 +69,7 @@ ErrorCode CodeOfErrno(int error_number) {
 std::shared_ptr<const Error> CopyOf(const std::exception& cause) {
   const auto* error = dynamic_cast<const Error*>(&cause);
   if (error != nullptr) return std::make_shared<const Error>(*error);
+  // The only exception of the standard library that a retry or another setting can help.
   const bool memory = dynamic_cast<const std::bad_alloc*>(&cause) != nullptr;
   const auto code = memory ? ErrorCode::kResourceExhausted : ErrorCode::kInternal;
   return std::make_shared<const Error>(code, cause.what());

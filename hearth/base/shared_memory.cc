@@ -57,6 +57,7 @@ Mapping Mapping::OfGrowingFile(int fd, size_t offset, size_t bytes) {
   return mapping;
 }
 
+// MAP_SHARED also for reading: a private mapping need not show what other processes write later.
 void Mapping::Map(int fd, size_t offset, size_t bytes, Access access) {
   void* address =
       ::mmap(nullptr, bytes, Protection(access), MAP_SHARED, fd, static_cast<off_t>(offset));

@@ -36,6 +36,7 @@ struct BatchBuilder::Column {
   }
 
   void Export() {
+    // Arrow's order: validity, then offsets, then data. A list has no data; its child has.
     buffers.assign(1, validity.empty() ? nullptr : validity.data());
     if (!offsets.empty()) buffers.push_back(offsets.data());
     if (views != nullptr) {

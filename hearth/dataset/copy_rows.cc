@@ -148,6 +148,7 @@ void RunsImage::PlanNode(CopiedNode& node) {
   const bool nulls = std::any_of(node.runs.begin(), node.runs.end(), [](const ValueRun& run) {
     return run.column->buffers().validity != nullptr;
   });
+  // Runs without nulls may be mixed with runs that have some, so one decides for all.
   if (nulls && length > 0) node.entry.validity = Reserve((length + 7) / 8);
   if (const int64_t width = batch::OffsetWidth(type); width != 0) {
     node.entry.offsets = Reserve((length + 1) * static_cast<uint64_t>(width));

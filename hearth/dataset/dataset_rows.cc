@@ -174,6 +174,7 @@ void DatasetRows::AdoptAnother(Slot& slot) {
   std::sort(others.begin(), others.end(), [](const Attempt& a, const Attempt& b) {
     return std::pair(a.complete, a.rows->rows()) > std::pair(b.complete, b.rows->rows());
   });
+  // The first that fits clears current_lost.
   for (const Attempt& other : others) {
     if (slot.current_lost) AdoptIfBetter(slot, other);
   }
@@ -187,6 +188,7 @@ void DatasetRows::SetTotals(std::vector<int64_t> rows) {
           slots_.empty() ? 0 : slots_.back().partition);
   {
     const std::lock_guard lock(mutex_);
+    // Published before the check: if it fails, FailWith() ends all waits anyway.
     totals_ = std::move(rows);
     RecomputeBases();
     changed_.NotifyAll();
@@ -202,6 +204,8 @@ void DatasetRows::Fail(const std::string& reason) {
   changed_.NotifyAll();
 }
 
+// Of a lost attempt only the rows that were read count: another attempt must deliver exactly those
+// again, the others need not be the same.
 int64_t DatasetRows::Available(const Slot& slot) {
   if (slot.current.rows == nullptr) return 0;
   return slot.current_lost ? slot.read_rows : slot.current.rows->rows();

@@ -107,6 +107,7 @@ void GatheredColumn::CopyNumbers(std::byte* to) const {
   bool plain = number_type_ != ColumnType::kBool;
   const BatchView* batch = nullptr;
   for (const auto& ref : rows_->refs) {
+    // Neighbours are mostly of one batch; each batch's buffers are examined once per run of rows.
     if (ref.batch == batch) continue;
     batch = ref.batch;
     plain &= ViewOf(*batch).buffers().validity == nullptr;

@@ -76,7 +76,7 @@ std::vector<BatchView> PartitionRows::ReadTo(const Committed& committed) {
   return batches;
 }
 
-// The image is not validated yet, but is before `limit`.
+// Returns the bytes of the image at `offset`. Only its size is checked: it ends before `limit`.
 std::span<const std::byte> PartitionRows::ImageAt(uint64_t offset, uint64_t limit) {
   batch::ImageHeader header;
   RequireSound(limit - offset >= sizeof(header), "it ends within an image at byte {}", offset);

@@ -26,6 +26,7 @@ class Receiver {
   Receiver(Connection& connection, Fd file, double timeout_s)
       : connection_(connection),
         timeout_s_(timeout_s),
+        // A descriptor for each of reader and writer, as each closes its file.
         rows_(0, 0, Duplicate(file.get())),
         file_(std::move(file)),
         part_(kPart) {}
@@ -102,6 +103,7 @@ class Receiver {
 }  // namespace
 
 Committed PartitionSender::Write(const ArrowSchema& schema, const ArrowArray& array) {
+  // Not in place: the receiver's host does not have this host's files.
   images_.Make(schema, array, false, [this](std::span<const std::byte> image) { Send(image); });
   return {bytes_, images_.rows()};
 }

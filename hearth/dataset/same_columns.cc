@@ -32,6 +32,7 @@ ColumnType KindOf(const ColumnView& column) {
 bool SameColumn(const ColumnView& a, const ColumnView& b);
 
 // Names of list items differ among writers and are ignored.
+// `children()` of a list has one element, whose name is ignored.
 bool SameType(const ColumnView& a, const ColumnView& b) {
   return KindOf(a) == KindOf(b) && a.list_size() == b.list_size() &&
          std::equal(a.children().begin(), a.children().end(), b.children().begin(),

@@ -15,7 +15,8 @@
 namespace hearth::image {
 namespace {
 
-// As in jpeg.cc: errors leave libjpeg's C frames by longjmp, skipping no object with a destructor.
+// As in jpeg_decoder.h: errors leave libjpeg's C frames by longjmp, skipping no object with a
+// destructor.
 struct CompressErrors {
   jpeg_error_mgr base;
   std::jmp_buf escape;

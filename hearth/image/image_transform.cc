@@ -26,6 +26,7 @@ struct Scratch {
   std::vector<uint32_t> output;
 };
 
+// Memory of thousands of images would else be allocated and faulted in for each of them.
 Scratch& ScratchOfThisThread() {
   thread_local Scratch scratch;
   return scratch;
@@ -73,6 +74,8 @@ void Resample(RegionReader* reader, const PixelWriter& writer, Scratch* scratch,
   scratch->lines.resize(slots * stride);
   scratch->window.resize(slots);
   scratch->output.resize(stride);
+  // Lines are read in order and each one once: consecutive output lines share most of their source
+  // lines.
   int64_t read = 0;
   for (int64_t y = 0; y < rows.count(); ++y) {
     const int64_t first = rows.first(y);

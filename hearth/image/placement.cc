@@ -15,7 +15,8 @@ constexpr int kTries = 10;
 // Like ImageNet's reference evaluation: 256 for a crop of 224.
 constexpr double kCenterMargin = 256.0 / 224;
 
-// The standard specifies the engine's numbers, but not those of its distributions.
+// The C++ standard fixes the numbers of mt19937_64, but not those of its distributions, which
+// differ between libraries.
 class Draws {
  public:
   explicit Draws(uint64_t seed) : engine_(seed) {}

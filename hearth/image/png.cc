@@ -16,7 +16,8 @@ constexpr unsigned char kUnread[] =
     "tEXt\0zTXt\0iTXt\0sPLT\0eXIf\0hIST\0tIME\0pCAL\0sCAL\0oFFs\0pHYs\0bKGD";
 constexpr int kUnreadCount = sizeof(kUnread) / 5;
 
-// As in jpeg.cc: errors leave libpng's C frames by longjmp, skipping no object with a destructor.
+// As in jpeg_decoder.h: errors leave libpng's C frames by longjmp, skipping no object with a
+// destructor.
 struct Source {
   const char* data;
   size_t left;

@@ -68,6 +68,9 @@ void BlendLinesPlainly(const uint32_t* const* lines, const int16_t* weights, int
 // Four source pixels at a time: two in each half, with their samples interleaved as 16-bit numbers.
 HEARTH_AVX2 HEARTH_INLINE __m256i SumOf(const uint8_t* pixel, const int16_t* weights,
                                         int64_t taps) {
+  // With pixels p0..p3 and weights w0..w3: the lower half of `spread` gathers r0 r1 g0 g1 b0 b1 0 0
+  // as 16-bit numbers, the upper half the same of p2 and p3. `pair` holds w0 w1 four times, then w2
+  // w3. So pmaddwd gives r0 w0 + r1 w1, the same for g and b, in 32 bits.
   const __m256i spread =
       _mm256_setr_epi8(0, -1, 3, -1, 1, -1, 4, -1, 2, -1, 5, -1, -1, -1, -1, -1, 6, -1, 9, -1, 7,
                        -1, 10, -1, 8, -1, 11, -1, -1, -1, -1, -1);
@@ -85,6 +88,7 @@ HEARTH_AVX2 HEARTH_INLINE __m256i SumOf(const uint8_t* pixel, const int16_t* wei
 }
 
 HEARTH_AVX2 HEARTH_INLINE __m128i AddHalves(__m256i sum) {
+  // The halves hold the sums of alternate pairs of taps.
   const __m128i total =
       _mm_add_epi32(_mm256_castsi256_si128(sum), _mm256_extracti128_si256(sum, 1));
   return _mm_srai_epi32(_mm_add_epi32(total, _mm_set1_epi32(kTriangleHalf)), kTriangleBits);
@@ -100,6 +104,7 @@ HEARTH_AVX2 HEARTH_INLINE void ResampleByAvx2(const uint8_t* line, const Resampl
   const int64_t count = table.count();
   int64_t i = 0;
   for (; i + 4 <= count; i += 4) {
+    // Two saturating packs, to 16 and to 8 bits, clamp like Rounded().
     const __m128i low =
         _mm_packs_epi32(SumAt(line, table, taps, i), SumAt(line, table, taps, i + 1));
     const __m128i high =
@@ -114,7 +119,8 @@ HEARTH_AVX2 HEARTH_INLINE void ResampleByAvx2(const uint8_t* line, const Resampl
 
 HEARTH_AVX2 void ResampleLineByAvx2(const uint8_t* line, const ResampleTable& table,
                                     uint32_t* out) {
-  // Mostly one group, as images shrink at most to a half: without the inner loop.
+  // After the decoder's reduction images mostly shrink by less than two, so one group of taps is
+  // the usual case: with a constant count it has no inner loop.
   if (table.taps() == kColumnGroup) return ResampleByAvx2(line, table, kColumnGroup, out);
   ResampleByAvx2(line, table, table.taps(), out);
 }
@@ -131,6 +137,9 @@ HEARTH_AVX2 void BlendLinesByAvx2(const uint32_t* const* lines, const int16_t* w
       int32_t both;
       std::memcpy(&both, weights + k, sizeof(both));
       const __m256i pair = _mm256_set1_epi32(both);
+      // Interleaves two lines byte by byte, so that pmaddwd multiplies a byte of each with its
+      // weight and adds both. Unpacking and packing both work within 128-bit lanes, so the bytes
+      // end in their old order.
       const __m256i low = _mm256_unpacklo_epi8(a, b), high = _mm256_unpackhi_epi8(a, b);
       const __m256i parts[4] = {_mm256_unpacklo_epi8(low, zero), _mm256_unpackhi_epi8(low, zero),
                                 _mm256_unpacklo_epi8(high, zero), _mm256_unpackhi_epi8(high, zero)};
@@ -189,6 +198,7 @@ void ResampleTable::Build(const AxisPlacement& axis, int64_t count, int group, b
   }
 }
 
+// Padded taps, whose weights are 0, and the last load of 16 bytes read behind the line's end.
 int64_t LinePadding(const ResampleTable& table) { return table.taps() * 3 + 16; }
 
 void ResampleLine(const uint8_t* line, const ResampleTable& table, uint32_t* out) {

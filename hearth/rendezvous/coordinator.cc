@@ -195,8 +195,9 @@ void Coordinator::OnAlarm() {
                                      membership_.DescribeReservation())});
 }
 
-// A rank may notice that another one left before this thread reads why, or that it did. A loss is
-// known after heartbeat_timeout_s at the latest; without one, the first report is the failure.
+// A rank may notice that another rank left before this thread has read that rank's failure or found
+// it lost. So a consequence waits for its cause, which is known after heartbeat_timeout_s at the
+// latest. Without a cause by then, the first consequence is the failure.
 void Coordinator::OnFailure(Failure failure) {
   if (!failure.consequence) return SetFailure(std::move(failure));
   consequence_ranks_.insert(failure.rank);

@@ -45,8 +45,8 @@ std::string EncodeMessage(const Json& message) {
 
 namespace {
 
-// Maximum nesting of arrays and objects in JSON text; in other text, up to the first syntax error.
-// Much faster than a parser callback.
+// Maximum nesting of arrays and objects. Scans the text, which is much faster than a callback of
+// the parser. In invalid JSON it is right up to the first syntax error, where the parser stops.
 int DeepestNesting(std::string_view text) {
   int open = 0;
   int deepest = 0;

@@ -24,6 +24,7 @@ bool RingWriter::WriteArrow(const ArrowSchema& schema, const ArrowArray& array, 
   const ArrowImage image(schema, array);
   for (int64_t row = 0; row < image.rows();) {
     const int64_t count = image.RowsWithin(row, block_bytes_);
+    // The rest is dropped: the reader needs no more rows, which is no error.
     if (!WriteRows(image, row, count, deadline)) return false;
     row += count;
   }

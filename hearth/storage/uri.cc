@@ -60,6 +60,7 @@ std::string LocalPath(std::string_view uri) {
     path.remove_prefix(Scheme(uri).size() + 1);
     // file://host/path has an authority; only an empty one and localhost are local.
     if (path.starts_with("//localhost/")) path.remove_prefix(11);
+    // file:///path and file:/path name the same file.
     if (path.starts_with("///")) path.remove_prefix(2);
     Require(!path.starts_with("//"), ErrorCode::kInvalidArgument,
             "{} names a host; write file:///path for a local file", uri);
@@ -68,6 +69,7 @@ std::string LocalPath(std::string_view uri) {
   return std::string(path);
 }
 
+// By its slashes and not by Scheme(): files may have names such as "a:b".
 std::optional<std::string> LocalPathOf(const std::string& uri) {
   if (uri.find("://") == uri.npos && !uri.starts_with("file:")) return uri;
   if (IsLocal(uri)) return LocalPath(uri);

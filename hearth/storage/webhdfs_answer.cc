@@ -226,6 +226,8 @@ Listing ReadListing(std::string_view body, const std::string& folder) {
     listing.more = Number(*batch, "remainingEntries") > 0;
     statuses = &Member(*batch, "partialListing");
   }
+  // LISTSTATUS has {"FileStatuses": {"FileStatus": [...]}}; LISTSTATUS_BATCH puts that into
+  // "partialListing" and adds the number of entries that follow.
   const json& entries = Member(Member(*statuses, "FileStatuses"), "FileStatus");
   Require(entries.is_array(), ErrorCode::kDataLoss, "FileStatus in the answer is not a list");
   for (const json& entry : entries) {

@@ -131,11 +131,13 @@ void RunRecord::TakeReport(const json& event, std::vector<Point>* points) {
 }
 
 void RunRecord::Write(const Change& change, const json& event, double now) {
+  // First: readers drop the points before the rewind, not those after it.
   if (change.back_to) Try([&] { file_->Rewind(*change.back_to, now); });
   const std::string kind = event.value("event", "");
   if (kind == "histogram") Try([&] { file_->Add(HistogramOf(event, now)); });
   if (kind == "net") Try([&] { file_->AddGraph(NodesOf(event), now); });
   for (const Point& point : change.points) Try([&] { file_->Add(point); });
+  // After each event, so that charts follow the training and a killed driver leaves its points.
   Try([&] { file_->Flush(); });
 }
 

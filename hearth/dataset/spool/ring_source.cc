@@ -37,6 +37,7 @@ int64_t RingSource::Next(int64_t max_rows, Minibatch* out) {
 }
 
 void RingSource::NextEpoch() {
+  // Reads to the mark: an epoch that was not read to its end must not leave rows for the next one.
   while (Advance()) batch_.reset();
   at_mark_ = false;
   ++epoch_;
