@@ -11,10 +11,13 @@
 namespace hearth {
 namespace {
 
+// Memory for one control message. cmsg(3) requires the alignment of its header.
 struct Control {
   alignas(cmsghdr) char bytes[CMSG_SPACE(kMaxDescriptors * sizeof(int))];
 };
 
+// Owns every descriptor of the message, also those that the caller did not expect: the kernel has
+// already installed them in this process, so one that is dropped here would leak.
 void Take(const msghdr& message, std::vector<Fd>* descriptors) {
   for (const cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr;
        part = CMSG_NXTHDR(const_cast<msghdr*>(&message), const_cast<cmsghdr*>(part))) {
@@ -47,6 +50,8 @@ size_t WriteWithDescriptors(const Connection& connection, std::string_view bytes
   part->cmsg_len = CMSG_LEN(descriptors.size_bytes());
   std::memcpy(CMSG_DATA(part), descriptors.data(), descriptors.size_bytes());
   while (true) {
+    // The descriptors travel with the first byte. A short write has therefore sent them, and the
+    // caller continues with a plain Write.
     const ssize_t sent = ::sendmsg(connection.fd(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent >= 0) return static_cast<size_t>(sent);
     if (errno == EAGAIN || errno == EWOULDBLOCK) {
@@ -68,6 +73,7 @@ size_t ReadWithDescriptors(const Connection& connection, void* data, size_t size
     message.msg_iovlen = 1;
     message.msg_control = control.bytes;
     message.msg_controllen = sizeof(control.bytes);
+    // recvmsg overwrites msg_controllen and msg_flags, so the header is built again for every try.
     const ssize_t got = ::recvmsg(connection.fd(), &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
     if (got >= 0) {
       Take(message, descriptors);

@@ -22,6 +22,7 @@ std::string Sha256Of(std::string_view before, std::string_view message) {
                     SHA256_Update(&context, before.data(), before.size()) == 1 &&
                     SHA256_Update(&context, message.data(), message.size()) == 1 &&
                     SHA256_Final(reinterpret_cast<unsigned char*>(digest.data()), &context) == 1;
+  // The context holds the padded key. OPENSSL_cleanse is not optimised away, as memset would be.
   OPENSSL_cleanse(&context, sizeof context);
   Require(done, ErrorCode::kInternal, "libcrypto failed to compute HMAC-SHA256");
   return digest;
@@ -44,6 +45,8 @@ int HexValue(char digit) {
 
 }  // namespace
 
+// RFC 2104: H((K ^ opad) || H((K ^ ipad) || message)), with opad = 0x5c and ipad = 0x36 in each
+// byte.
 std::string HmacSha256(std::string_view key, std::string_view message) {
   return Sha256Of(Padded(key, 0x5c), Sha256Of(Padded(key, 0x36), message));
 }
@@ -51,6 +54,8 @@ std::string HmacSha256(std::string_view key, std::string_view message) {
 std::string RandomBytes(size_t count) {
   std::string bytes(count, '\0');
   for (size_t done = 0; done < count;) {
+    // Without flags: waits only until the kernel's generator is seeded, early at boot. Requests
+    // above 256 bytes may be interrupted by a signal.
     const ssize_t some = ::getrandom(bytes.data() + done, count - done, 0);
     Require(some > 0 || errno == EINTR, ErrorCode::kInternal,
             "getrandom() did not return {} random bytes: {}", count - done, std::strerror(errno));

@@ -7,6 +7,7 @@
 namespace hearth {
 
 std::string HostName() {
+  // gethostname() does not terminate a name that fills the buffer.
   char name[HOST_NAME_MAX + 1] = {};
   return ::gethostname(name, HOST_NAME_MAX) == 0 ? name : "unknown";
 }

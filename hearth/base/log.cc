@@ -16,6 +16,7 @@
 namespace hearth::log {
 namespace {
 
+// glog's prefix: severity letter, month and day, time with microseconds, thread, file and line.
 constexpr const char* kPattern = "%L%m%d %H:%M:%S.%f %t %s:%#] %v";
 
 spdlog::level::level_enum SpdlogLevel(Level level) {
@@ -71,7 +72,9 @@ struct Destinations {
         kPattern, spdlog::pattern_time_type::local, ""));
     logger = std::make_shared<spdlog::logger>("hearth",
                                               spdlog::sinks_init_list{terminal, files, function});
+    // Each record is flushed: a killed process must leave its last lines.
     logger->flush_on(spdlog::level::info);
+    // Without a handler spdlog would print a sink's failure, such as a full disk, to stderr.
     logger->set_error_handler([](const std::string&) {});
   }
 };

@@ -34,6 +34,8 @@ std::string Now(const char* format) {
   return text;
 }
 
+// Writes as much as it can. Unlike hearth::WriteAll it reports no failure: the log is what would
+// report it.
 void WriteAll(int fd, std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t written = write(fd, bytes.data(), bytes.size());
@@ -50,6 +52,8 @@ void FileSink::Open(const std::string& folder, const std::string& program) {
   folder_ = folder;
   program_ = program;
   started_ = Now("%Y%m%d-%H%M%S");
+  // WARNING and ERROR are opened by their first record, as in glog: an empty ERROR file would
+  // suggest a failure.
   for (Fd& file : files_) file = Fd();
   OpenFile(0);
 }
@@ -68,6 +72,7 @@ void FileSink::OpenFile(size_t severity) {
   Fd file(open(path.c_str(), flags, 0664));
   if (!file.valid()) ThrowErrno(errno, "cannot create the log file " + path);
   struct stat facts {};
+  // A file that this process has opened before, within the same second, already has the header.
   if (fstat(file.get(), &facts) == 0 && facts.st_size == 0) {
     WriteAll(file.get(),
              fmt::format("Log file created at: {}\nRunning on machine: {}\n"
@@ -88,6 +93,7 @@ void FileSink::sink_it_(const spdlog::details::log_msg& message) {
   const size_t own = message.level >= spdlog::level::err    ? 2
                      : message.level == spdlog::level::warn ? 1
                                                             : 0;
+  // As in glog, a record goes to the file of its severity and to those below it.
   for (size_t severity = 0; severity <= own; ++severity) {
     if (!files_[severity].valid()) OpenFile(severity);
     WriteAll(files_[severity].get(), {buffer.data(), buffer.size()});

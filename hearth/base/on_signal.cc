@@ -5,6 +5,8 @@
 namespace hearth {
 namespace {
 
+// Per thread: only the thread that runs Python's interpreter may run its signal handlers, while I/O
+// threads wait in the same PollOne.
 thread_local OnSignal::Call in_force = nullptr;
 
 }  // namespace

@@ -12,6 +12,7 @@ SharedLibrary::SharedLibrary(const std::vector<std::string>& files, int mode) {
       return;
     }
     const char* why = ::dlerror();  // null if RTLD_NOLOAD did not find it loaded
+    // The first file is the usual name; errors of the alternatives would only distract.
     if (problem_.empty()) problem_ = why != nullptr ? why : file + " is not loaded";
   }
 }

@@ -17,6 +17,7 @@ int Protection(Mapping::Access access) {
   return access == Mapping::Access::kRead ? PROT_READ : PROT_READ | PROT_WRITE;
 }
 
+// mmap() accepts a range behind the end of a file; the first access to it would raise SIGBUS.
 void CheckRange(int fd, size_t offset, size_t bytes) {
   struct stat status = {};
   if (::fstat(fd, &status) != 0) ThrowErrno(errno, fmt::format("asking for the size of fd {}", fd));
@@ -38,6 +39,7 @@ Fd CreateSharedMemory(const std::string& name, size_t bytes) {
   if (::ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0) {
     ThrowErrno(errno, fmt::format("sizing shared memory '{}' to {} bytes", name, bytes));
   }
+  // F_SEAL_SEAL forbids further seals: a peer could otherwise add F_SEAL_FUTURE_WRITE.
   if (::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
     ThrowErrno(errno, fmt::format("sealing the size of shared memory '{}'", name));
   }
@@ -55,6 +57,7 @@ Mapping Mapping::OfGrowingFile(int fd, size_t offset, size_t bytes) {
   return mapping;
 }
 
+// MAP_SHARED also for reading: a private mapping need not show what other processes write later.
 void Mapping::Map(int fd, size_t offset, size_t bytes, Access access) {
   void* address =
       ::mmap(nullptr, bytes, Protection(access), MAP_SHARED, fd, static_cast<off_t>(offset));
@@ -66,6 +69,7 @@ void Mapping::Map(int fd, size_t offset, size_t bytes, Access access) {
 Mapping::Mapping(Mapping&& other) noexcept
     : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
 
+// Swaps: the other object's destructor unmaps what this one had.
 Mapping& Mapping::operator=(Mapping&& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(size_, other.size_);

@@ -32,6 +32,8 @@ Addresses Resolve(const std::string& host, int port, int flags) {
 }
 
 // Returns the result of a non-blocking connect: 0 or an errno.
+// EINTR is like EINPROGRESS: the kernel continues to connect, and a second connect() would fail
+// with EALREADY. POLLOUT reports both outcomes; SO_ERROR tells them apart.
 int TryConnect(const Fd& fd, const addrinfo& address, Deadline deadline) {
   if (::connect(fd.get(), address.ai_addr, address.ai_addrlen) == 0) return 0;
   if (errno != EINPROGRESS && errno != EINTR) return errno;
@@ -97,6 +99,8 @@ std::string EndpointName(std::string_view host, int port) {
 short PollOne(int fd, short events, Deadline deadline) {
   pollfd entry = {fd, events, 0};
   while (true) {
+    // poll_timeout_ms() is at most 1e9 ms, so a timeout of poll() alone does not mean that the
+    // deadline has passed.
     const int ready = ::poll(&entry, 1, deadline.poll_timeout_ms());
     if (ready > 0) return entry.revents;
     if (ready == 0 && deadline.expired()) return 0;
@@ -116,6 +120,7 @@ Connection::Connection(Fd fd, std::string peer) : fd_(std::move(fd)), peer_(std:
 Connection Connection::Connect(const std::string& host, int port, Deadline deadline) {
   const Addresses addresses = Resolve(host, port, 0);
   const std::string peer = EndpointName(host, port);
+  // A name may have addresses of IPv6 and IPv4. The last one's error is reported.
   int error = EHOSTUNREACH;
   for (const addrinfo* address = addresses.get(); address != nullptr; address = address->ai_next) {
     Fd fd(::socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -139,6 +144,8 @@ std::pair<Connection, Connection> Connection::Pair() {
 
 std::optional<size_t> Connection::TryRead(void* data, size_t size) {
   while (true) {
+    // MSG_DONTWAIT rather than O_NONBLOCK, which is a property of the open file and would also
+    // change the other processes that share an inherited socket.
     const ssize_t got = ::recv(fd(), data, size, MSG_DONTWAIT);
     if (got >= 0) return static_cast<size_t>(got);
     if (errno == EAGAIN || errno == EWOULDBLOCK) return std::nullopt;
@@ -205,6 +212,7 @@ TcpListener::TcpListener(const std::string& host, const PortRange& ports) {
   for (int port = ports.first; port <= ports.last(); ++port) {
     const int error = TryListen(host, port);
     if (error == 0) return;
+    // EACCES: a port below 1024, or one that a security module reserves.
     const bool is_taken = error == EADDRINUSE || error == EACCES;
     if (is_taken && port < ports.last()) continue;
     Require(!is_taken || ports.setting.empty(), ErrorCode::kResourceExhausted,
@@ -215,11 +223,13 @@ TcpListener::TcpListener(const std::string& host, const PortRange& ports) {
 }
 
 int TcpListener::TryListen(const std::string& host, int port) {
+  // Only the first address: `host` names one interface, and port_ must be the same for all.
   const Addresses addresses = Resolve(host, port, AI_PASSIVE);
   const addrinfo& address = *addresses;
   fd_.Reset(::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd_.valid()) ThrowErrno(errno, "creating a listening socket");
   const int one = 1;
+  // A restarted process binds to the same port although old connections are still in TIME_WAIT.
   ::setsockopt(fd_.get(), SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
   if (::bind(fd_.get(), address.ai_addr, address.ai_addrlen) != 0 ||
       ::listen(fd_.get(), SOMAXCONN) != 0) {
@@ -240,6 +250,8 @@ Connection TcpListener::Accept(Deadline deadline) {
     if (!none_pending && !IsErrorOfOneClient(errno)) {
       ThrowErrno(errno, fmt::format("accepting on port {}", port_));
     }
+    // After a client's error the next one may already be queued, so accept is tried again at once.
+    // The deadline still ends the loop if such clients never stop.
     Require((!none_pending && !deadline.expired()) || PollOne(fd_.get(), POLLIN, deadline) != 0,
             ErrorCode::kDeadlineExceeded, "no client connected to port {} before the deadline",
             port_);

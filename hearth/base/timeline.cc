@@ -33,6 +33,7 @@ std::string Quoted(std::string_view text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
+// Chrome's format counts in microseconds.
 int64_t Microseconds(std::chrono::nanoseconds time) { return time.count() / 1000; }
 
 // In microseconds, with nanoseconds as decimals.
@@ -72,6 +73,9 @@ class File {
   }
 
   // Returns false once the file has ended.
+  // One write() per line under O_APPEND: a line is either complete or missing, also if the process
+  // is killed. After a short write the file ends, since a torn line would make the following ones
+  // invalid.
   bool Write(std::string_view lines) {
     const std::lock_guard lock(mutex_);
     if (full_) return false;
@@ -106,6 +110,7 @@ void Open(const std::string& folder) {
   the_file = new File(folder);
   // A forked child would write as if it were this process.
   ::pthread_atfork(nullptr, nullptr, [] { state = State::kOff; });
+  // Last: a thread that sees kOn uses the_file without the mutex.
   state = State::kOn;
 }
 
@@ -113,6 +118,7 @@ void OpenByEnvironment() noexcept {
   const char* folder = std::getenv("HEARTH_TIMELINE");
   if (folder == nullptr || *folder == '\0') {
     State unknown = State::kUnknown;
+    // Not a plain store: WriteTo() of another thread may have set kOn meanwhile.
     state.compare_exchange_strong(unknown, State::kOff);
     return;
   }
@@ -154,6 +160,7 @@ long ThisThread() {
 }  // namespace
 
 bool On() noexcept {
+  // Relaxed: every span asks, and without a timeline this plain load is all that it costs.
   const State now = state.load(std::memory_order_relaxed);
   if (now != State::kUnknown) return now == State::kOn;
   OpenByEnvironment();

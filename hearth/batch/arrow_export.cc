@@ -29,14 +29,18 @@ struct Holder {
   static void Release(Struct* released) {
     auto* holder = static_cast<Holder*>(released->private_data);
     for (Struct& child : holder->children) {
+      // Arrow's contract: a receiver that moves a child out sets its `release` to null and releases
+      // its copy itself. That copy has another holder and does not need this one.
       if (child.release != nullptr) child.release(&child);
     }
     delete holder;
+    // The last step, by the same contract; it marks the struct as released.
     released->release = nullptr;
   }
 
   // Transfers this holder to `target`.
   void Attach(Struct* target) {
+    // Only now: the vector of children no longer grows, so their addresses are final.
     for (Struct& child : children) child_pointers.push_back(&child);
     target->n_children = static_cast<int64_t>(children.size());
     target->children = child_pointers.data();
@@ -67,6 +71,8 @@ std::vector<const void*> BuffersOf(const ColumnView& column, ByteViews* views) {
   const ColumnBuffers& from = column.buffers();
   std::vector<const void*> buffers = {from.validity};
   if (column.type() == ColumnType::kFileBinary) {
+    // Arrow has no type for values in a file, so they leave as binary views that point into its
+    // mapping.
     for (int64_t row = 0; row < column.length(); ++row) {
       views->Append(column.IsNull(row) ? std::string_view() : column.Bytes(row), column.name());
     }
@@ -91,6 +97,7 @@ void ExportArray(std::unique_ptr<Holder<ArrowArray>> holder, int64_t length,
   }
   *array = {};
   array->length = length;
+  // -1: unknown, so that the receiver counts the nulls if it needs their number.
   array->null_count = holder->buffers[0] == nullptr ? 0 : -1;
   array->n_buffers = static_cast<int64_t>(holder->buffers.size());
   array->buffers = holder->buffers.data();
@@ -104,6 +111,7 @@ void ExportBatch(const std::shared_ptr<const BatchView>& batch, ArrowSchema* sch
   ExportSchema("+s", "", batch->columns(), schema);
   auto holder = std::make_unique<Holder<ArrowArray>>();
   holder->batch = batch;
+  // A struct has one buffer, its validity; no row of a record batch is null.
   holder->buffers = {nullptr};
   ExportArray(std::move(holder), batch->rows(), batch->columns(), array);
 }

@@ -48,14 +48,18 @@ template <typename Offset>
 void CopyOffsets(const void* from, int64_t begin, int64_t count, std::byte* to) {
   auto* out = reinterpret_cast<Offset*>(to);
   if (from == nullptr) {
+    // Only an array of length 0 may omit its offsets, so `count` is 0.
     out[0] = 0;
     return;
   }
   const Offset* in = static_cast<const Offset*>(from) + begin;
   const Offset base = in[0];
+  // Offsets of an image start at 0, whatever slice the array is.
   for (int64_t i = 0; i <= count; ++i) out[i] = in[i] - base;
 }
 
+// Bit i of the output is bit begin + i of the input. Bits behind the last one are undefined in
+// both.
 void CopyBits(const void* from, int64_t begin, int64_t count, std::byte* to) {
   const auto* in = static_cast<const uint8_t*>(from) + begin / 8;
   auto* out = reinterpret_cast<uint8_t*>(to);
@@ -105,6 +109,8 @@ std::shared_ptr<const MappedFile> FileOf(const ArrowArray& array) {
     total += bytes;
   }
   if (values == 0 || total / values < kLargeBytes) return nullptr;
+  // The second pass looks up the mapping of the first value only; the others must be in the same
+  // one.
   std::shared_ptr<const MappedFile> file;
   for (int64_t i = array.offset; i < array.offset + array.length; ++i) {
     const std::string_view value = ViewedBytes(array, i);
@@ -116,6 +122,7 @@ std::shared_ptr<const MappedFile> FileOf(const ArrowArray& array) {
   return file;
 }
 
+// Returns the offset of a new buffer; `*end` stays aligned, as it starts so.
 uint64_t Reserve(uint64_t bytes, uint64_t* end) {
   const uint64_t offset = *end;
   *end = AlignImage(offset + bytes);
@@ -130,6 +137,7 @@ uint64_t DataBytes(ColumnType type, int64_t count, int64_t bytes) {
   return static_cast<uint64_t>(count * NumberWidth(type));
 }
 
+// Some writers send a validity buffer without any null; the image then needs none.
 bool HasValidity(const ArrowArray& array) {
   return array.null_count != 0 && array.n_buffers > 0 && array.buffers[0] != nullptr;
 }
@@ -166,6 +174,8 @@ void ArrowImage::AddNode(const ArrowSchema& schema, const ArrowArray& array, int
   name_bytes_ += name.size();
   Node node{name, type, &array, static_cast<uint32_t>(array.n_children)};
   if (type.views && type.type == ColumnType::kBinary) node.file = FileOf(array);
+  // From here on the node has the layout of type 20: the file's identity instead of offsets, and
+  // locations instead of bytes.
   if (node.file != nullptr) node.type.type = ColumnType::kFileBinary;
   nodes_.push_back(std::move(node));
   for (int64_t i = 0; i < array.n_children; ++i) {
@@ -173,6 +183,8 @@ void ArrowImage::AddNode(const ArrowSchema& schema, const ArrowArray& array, int
   }
 }
 
+// Determines all offsets before a byte is written, so that the caller can reserve exactly the
+// image's size in a ring.
 ArrowImage::Plan ArrowImage::MakePlan(int64_t begin, int64_t count) const {
   const uint64_t table = sizeof(ImageHeader) + nodes_.size() * sizeof(ImageNode);
   Plan plan{{}, AlignImage(table + name_bytes_)};
@@ -210,6 +222,8 @@ size_t ArrowImage::PlanNode(size_t index, int64_t begin, int64_t count, Plan* pl
       child_count = ViewedTotal(*node.array, begin, count);
     } else {
       child_begin = OffsetAt(*node.array, width, begin);
+      // The values of rows [begin, begin + count) are contiguous, so the child's slice follows from
+      // two offsets. For strings `child_count` is a number of bytes.
       child_count = OffsetAt(*node.array, width, begin + count) - child_begin;
     }
   } else if (type == ColumnType::kFixedSizeList) {
@@ -229,6 +243,8 @@ size_t ArrowImage::ImageBytes(int64_t begin, int64_t count) const {
   return MakePlan(begin, count).bytes;
 }
 
+// Bisection: an image of more rows is never smaller. Rows that fit: `fits`; that do not:
+// `too_many`.
 int64_t ArrowImage::RowsWithin(int64_t begin, size_t max_bytes) const {
   int64_t fits = 1;
   int64_t too_many = rows() - begin + 1;
@@ -284,6 +300,7 @@ void ArrowImage::WriteSlice(const NodeSlice& slice, std::byte* image) {
     CopyBits(array.buffers[1], slice.begin, count, image + entry.data);
     return;
   }
+  // Arrow's buffers of strings are validity, offsets, bytes; those of numbers are validity, values.
   const bool bytes = IsBytes(type);
   const int64_t first =
       bytes ? OffsetAt(array, width, slice.begin) : slice.begin * NumberWidth(type);

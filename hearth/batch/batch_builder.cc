@@ -36,6 +36,7 @@ struct BatchBuilder::Column {
   }
 
   void Export() {
+    // Arrow's order: validity, then offsets, then data. A list has no data; its child has.
     buffers.assign(1, validity.empty() ? nullptr : validity.data());
     if (!offsets.empty()) buffers.push_back(offsets.data());
     if (views != nullptr) {
@@ -46,6 +47,7 @@ struct BatchBuilder::Column {
     schema = {};
     schema.format = format.c_str();
     schema.name = name.c_str();
+    // Nothing to free: the builder owns all buffers. ExportOnce() replaces these functions.
     schema.release = [](ArrowSchema* s) { s->release = nullptr; };
     array = {};
     array.length = length;
@@ -66,6 +68,7 @@ struct BatchBuilder::Column {
 namespace {
 
 // Works for any container of contiguous values (std::string, std::vector).
+// Offsets start at 0 and count values of `target`: bytes of strings, items of lists.
 template <typename Column, typename Values>
 void AppendLists(const std::vector<Values>& lists, std::vector<int32_t>* offsets, Column* target) {
   offsets->assign(1, 0);
@@ -85,6 +88,7 @@ BatchBuilder& BatchBuilder::Add(std::unique_ptr<Column> column, const Nulls& nul
     Require(static_cast<int64_t>(nulls.size()) == column->length, ErrorCode::kInvalidArgument,
             "column '{}' has {} values and {} null flags", column->name, column->length,
             nulls.size());
+    // Arrow's bits are set for values, not for nulls.
     column->validity.resize((nulls.size() + 7) / 8);
     for (size_t i = 0; i < nulls.size(); ++i) {
       if (!nulls[i]) column->validity[i / 8] |= static_cast<uint8_t>(1 << i % 8);
@@ -180,6 +184,8 @@ BatchBuilder& BatchBuilder::AddFlatFloatLists(std::string name, std::vector<floa
   return Add(std::move(column), {});
 }
 
+// The structs point into the columns and into the vectors of pointers, so both must not change as
+// long as the export is in use.
 void BatchBuilder::Export(ArrowSchema* schema, ArrowArray* array) {
   static const void* const kNoBuffer = nullptr;
   schema_pointers_.clear();
@@ -238,6 +244,8 @@ std::shared_ptr<const BatchView> BatchBuilder::Build() {
   ArrowSchema schema;
   ArrowArray array;
   Export(&schema, &array);
+  // By way of the image, so that a built batch is validated and laid out like one that was
+  // received.
   const ArrowImage image(schema, array);
   // uint64_t gives the temporary block the alignment of an image.
   std::vector<uint64_t> bytes(image.ImageBytes(0, image.rows()) / sizeof(uint64_t));

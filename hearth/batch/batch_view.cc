@@ -48,6 +48,9 @@ void CheckLocations(const FileLocation* locations, uint64_t length, uint64_t lim
 }
 
 // Walks the nodes in pre-order and builds their views, checking each bound once.
+// The image may come from another process through shared memory, or from a disk. Nothing in it is
+// used before it is checked: an offset is compared with the image's size, a count is bounded before
+// it is multiplied.
 class Reader {
  public:
   explicit Reader(std::span<const std::byte> image) : image_(image) {
@@ -99,6 +102,7 @@ class Reader {
     const std::string_view name(reinterpret_cast<const char*>(image_.data()) + node.name_offset,
                                 node.name_bytes);
     RequireSound(IsKnownColumnType(node.type), "column '{}' has type {}", name, node.type);
+    // Before any product of these numbers below.
     RequireSound(node.length <= kMaxLength && node.list_size <= kMaxLength,
                  "column '{}' has {} values of list size {}", name, node.length, node.list_size);
     const ArrowType type = {static_cast<ColumnType>(node.type),
@@ -153,6 +157,7 @@ class Reader {
           reinterpret_cast<const FileLocation*>(At(node.data, node.data_bytes, name));
       CheckLocations(buffers->locations, node.length, file.bytes, name);
     }
+    // The mapping is shared with other batches of the same file.
     files_.push_back(MappedFile::Find(file_path, {file.bytes, file.modified_ns, file.inode}));
     const MappedFile& mapped = *files_.back();
     mapped.CheckUnchanged();
@@ -174,12 +179,14 @@ class Reader {
                        node.list_size <= length / node.length,
                    "list column '{}' is too short", name);
     }
+    // Offsets are checked last: their limit is the child's length, which is known only now.
     const uint64_t limit = IsList(type.type) ? children[0].length() : node.data_bytes;
     const int64_t width = OffsetWidth(type.type);
     if (width == 4) CheckOffsets<int32_t>(buffers.offsets, node.length, limit, name);
     if (width == 8) CheckOffsets<int64_t>(buffers.offsets, node.length, limit, name);
   }
 
+  // The only conversion from an offset to a pointer.
   const uint8_t* At(uint64_t offset, uint64_t bytes, std::string_view name) const {
     RequireSound(
         offset % kImageAlignment == 0 && offset <= image_.size() && bytes <= image_.size() - offset,
@@ -195,6 +202,8 @@ class Reader {
   uint64_t file_bytes_ = 0;
 };
 
+// aligned_alloc needs a size that is a multiple of the alignment. The view follows the bytes, so it
+// is destroyed first.
 struct OwnedImage {
   explicit OwnedImage(std::span<const std::byte> image)
       : bytes(
@@ -237,6 +246,7 @@ const ColumnView& BatchView::column(std::string_view name) const {
 
 std::shared_ptr<const BatchView> CopyBatch(std::span<const std::byte> image) {
   auto owned = std::make_shared<OwnedImage>(image);
+  // An aliasing pointer: it refers to the view and keeps the image alive.
   return {owned, owned->view.get()};
 }
 

@@ -95,6 +95,7 @@ int64_t ColumnView::AsInt64(int64_t row) const {
   return value;
 }
 
+// In items of the child for lists, in bytes for strings.
 ColumnView::Range ColumnView::ValueRange(int64_t row) const {
   if (type() == ColumnType::kFixedSizeList) return {row * list_size(), (row + 1) * list_size()};
   if (HasWideOffsets(type())) {
@@ -115,6 +116,7 @@ std::string_view ColumnView::Bytes(int64_t row) const {
   const bool listed = IsList(type()) && IsByte(children_[0].type());
   RequireValue(row, IsBytes(type()) || listed, "a string or binary");
   const Range range = ValueRange(row);
+  // An empty column has no data buffer, so no pointer may be computed from it.
   if (range.begin == range.end) return {};
   for (int64_t i = range.begin; listed && children_[0].buffers_.validity && i < range.end; ++i) {
     Require(!children_[0].IsNull(i), ErrorCode::kDataLoss,
@@ -158,6 +160,7 @@ std::span<const float> ColumnView::FloatList(int64_t row, std::vector<float>* sc
     }
   }
   const auto count = static_cast<size_t>(range.end - range.begin);
+  // The usual case: no copy.
   if (values.type() == ColumnType::kFloat32) {
     return {ValuesOf<float>(values.buffers_) + range.begin, count};
   }
@@ -183,6 +186,7 @@ void ColumnView::PrefetchEntry(int64_t row) const {
   }
 }
 
+// Reads the row's entry, so this is called for all rows after PrefetchEntry has been.
 void ColumnView::PrefetchValue(int64_t row) const {
   const bool list = IsList(type());
   if (!list && !IsBytes(type())) return;

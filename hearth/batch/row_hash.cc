@@ -54,6 +54,7 @@ class Ranges {
   int64_t width_, size_;
 };
 
+// A constant of its kind, so that null differs from the number 0 and from an empty string.
 uint64_t AddNull(uint64_t hash) { return (hash ^ kNull) * kStep; }
 
 // Hashes a number of `width` bytes by one multiplication; XXH3 takes three times as long.
@@ -62,6 +63,7 @@ uint64_t AddNumber(uint64_t hash, uint64_t number, uint64_t width) {
   return hash ^ hash >> 32;  // the upper bits depend on all others
 }
 
+// The hash so far is the seed, so the order of columns matters.
 uint64_t AddBytes(uint64_t hash, const uint8_t* bytes, int64_t count) {
   return XXH3_64bits_withSeed(bytes, static_cast<size_t>(count), hash);
 }
@@ -160,6 +162,8 @@ void AddValues(const ColumnView& column, Range rows, uint64_t* hashes) {
   AddNumbers(column, rows, hashes);
 }
 
+// The numbers of columns and children are part of it, so that a struct's field differs from a
+// column after the struct.
 uint64_t AddNamesAndTypes(uint64_t hash, const std::vector<ColumnView>& columns) {
   hash = AddNumber(hash, columns.size(), sizeof(uint64_t));
   for (const ColumnView& column : columns) {
@@ -177,6 +181,9 @@ uint64_t AddNamesAndTypes(uint64_t hash, const std::vector<ColumnView>& columns)
 }  // namespace
 
 uint64_t HashRows(uint64_t hash, const std::vector<ColumnView>& columns, int64_t rows) {
+  // Each row gets a hash over its columns, column by column: a column's type is examined once for
+  // 256 rows. The rows' hashes are then chained: hash = (hash + h) * kStep for each row's h, which
+  // depends on their order, not on the blocks.
   std::array<uint64_t, kRowsAtOnce> hashes;
   for (int64_t begin = 0; begin < rows; begin += kRowsAtOnce) {
     const Range range{begin, std::min(rows, begin + kRowsAtOnce)};

@@ -50,6 +50,7 @@ void SpillFile::ThrowFull(int error_number) const {
 bool SpillFile::NextFolder() {
   for (const std::string& folder : LocalFolders()) {
     if (std::find(directories_.begin(), directories_.end(), folder) != directories_.end()) continue;
+    // Also if it turns out to be unwritable: each folder is tried once.
     directories_.push_back(folder);
     try {
       file_ = OpenUnnamed(folder);  // the mappings keep the previous file
@@ -66,6 +67,8 @@ bool SpillFile::NextFolder() {
 // Writing to preallocated blocks is a quarter faster. If preallocation fails (NFS, an almost full
 // disk), each write allocates its own blocks.
 void SpillFile::Preallocate(uint64_t end) {
+  // Not the whole segment of 64 MiB: the disk is shared, and a small spool would claim space that
+  // it never uses.
   constexpr uint64_t kAhead = 8 << 20;
   if (end <= allocated_) return;
   const uint64_t until = std::min(segment_end_, std::max(end, allocated_ + kAhead));
@@ -80,6 +83,7 @@ int SpillFile::AddSegment(size_t least_bytes) {
   // Only the size changes here; blocks are allocated, or found missing, later.
   if (::ftruncate(file_.get(), static_cast<off_t>(begin + bytes)) != 0) return errno;
   {
+    // Only the vector is guarded: DropPages() of another thread may walk it while it grows.
     const std::lock_guard lock(mutex_);
     segments_.emplace_back(file_.get(), begin, bytes, Mapping::Access::kRead);
   }
@@ -88,6 +92,8 @@ int SpillFile::AddSegment(size_t least_bytes) {
   return 0;
 }
 
+// Writes at `end_`, which Append() advances only afterwards: bytes of a failed write are not part
+// of any image.
 int SpillFile::Write(std::span<const std::byte> image) {
   if (image.size() > segment_end_ - end_) {
     if (const int error = AddSegment(image.size()); error != 0) return error;
@@ -106,11 +112,14 @@ int SpillFile::Write(std::span<const std::byte> image) {
 
 std::span<const std::byte> SpillFile::Append(std::span<const std::byte> image) {
   int first_error = 0;
+  // After any error, not only ENOSPC: another disk may work. If none does, the first error is
+  // reported, as it is the cause.
   for (int error = Write(image); error != 0; error = Write(image)) {
     if (first_error == 0) first_error = error;
     if (!NextFolder()) ThrowFull(first_error);
   }
   const std::byte* mapped = segments_.back().data() + (end_ - segment_begin_);
+  // Images start at multiples of 64 bytes, as their readers require.
   end_ = std::min(segment_end_, end_ + AlignImage(image.size()));
   return {mapped, image.size()};
 }

@@ -5,6 +5,8 @@
 namespace hearth::batch {
 
 const BatchView& SpilledBatches::Append(std::span<const std::byte> image) {
+  // Before the lock: readers must not wait for the disk. If the image is invalid, its bytes remain
+  // in the file, unused.
   BatchView batch(file_.Append(image));
   CountTouched(image.size());  // the view's checks read the image
   const std::lock_guard lock(mutex_);
@@ -29,8 +31,11 @@ const BatchView& SpilledBatches::at(size_t index) const {
 
 void SpilledBatches::CountTouched(uint64_t bytes) {
   if (touched_bytes_.fetch_add(bytes) + bytes <= resident_bytes_) return;
+  // Two threads may both come here; pages are then dropped twice, which does no harm.
   touched_bytes_ = 0;
   file_.DropPages();
+  // Pages that are dropped here are read from the file again, so this is a good moment to notice
+  // that it has changed.
   CheckFiles();
   const std::lock_guard lock(mutex_);
   for (const auto& file : other_files_) file->DropPages();

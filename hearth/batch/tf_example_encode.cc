@@ -38,6 +38,10 @@ int64_t ListOffset(const ColumnView& column, int64_t row) {
 }
 
 // Encodes one column's entries of the examples' feature maps.
+// Example { features = 1: Features { feature = 1: map entries { key = 1, value = 2: Feature } } },
+// and a Feature has one of bytes_list = 1, float_list = 2, int64_list = 3, each with value = 1. The
+// messages nest by length, so a row's payload is encoded first and the lengths around it are
+// computed from it.
 class FeatureEncoder {
  public:
   explicit FeatureEncoder(const ColumnView& column)
@@ -84,6 +88,7 @@ class FeatureEncoder {
     }
   }
 
+  // Packed floats: four bytes each, little-endian, without tags.
   void EncodeFloats(int64_t begin, int64_t end) {
     const auto count = static_cast<size_t>(end - begin);
     packed_.resize(count * sizeof(float));
@@ -101,6 +106,7 @@ class FeatureEncoder {
   void EncodeInts(int64_t begin, int64_t end) {
     packed_.clear();
     for (int64_t i = begin; i < end; ++i) {
+      // A negative number takes ten bytes, as protobuf's int64 does.
       formats::PutVarint(static_cast<uint64_t>(values_.AsInt64(i)), &packed_);
     }
   }

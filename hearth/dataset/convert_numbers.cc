@@ -43,6 +43,8 @@ void VisitType(ColumnType type, Visit visit) {
   }
 }
 
+// Whether the value survives the conversion. Each pair of types has one rule, chosen at compile
+// time.
 template <typename To, typename From>
 bool Holds(From value) {
   if constexpr (std::is_same_v<To, bool>) {
@@ -50,6 +52,7 @@ bool Holds(From value) {
   } else if constexpr (std::is_same_v<From, bool>) {
     return true;
   } else if constexpr (std::is_floating_point_v<To>) {
+    // A finite number must not become infinite; rounding is allowed, also of a large integer.
     if constexpr (std::is_floating_point_v<From>) {
       return !std::isfinite(value) || std::isfinite(static_cast<To>(value));
     }
@@ -64,6 +67,7 @@ bool Holds(From value) {
   }
 }
 
+// Checks all values before the first is written, so a failure leaves the output as it was.
 template <typename From, typename To>
 void Convert(const Conversion& conversion, const From* values, int64_t count, To* converted) {
   bool all = true;

@@ -24,6 +24,7 @@ struct ValueRun {
   int64_t begin, count;
 };
 
+// The `entry` is complete only after Plan(). The name points into the source's image.
 struct CopiedNode {
   batch::ImageNode entry = {};
   std::string_view name;
@@ -63,12 +64,14 @@ int64_t CountOf(const std::vector<ValueRun>& runs) {
   return count;
 }
 
+// The items of consecutive lists are consecutive, also those under a null.
 ItemRange ItemsOfRun(const ValueRun& run) {
   if (run.count == 0) return {0, 0};
   return {ItemsOf(*run.column, run.begin).begin,
           ItemsOf(*run.column, run.begin + run.count - 1).end};
 }
 
+// A null takes no bytes in the copy: those under it in the source are undefined.
 std::string_view BytesAt(const ColumnView& column, int64_t row) {
   return column.IsNull(row) ? std::string_view() : column.Bytes(row);
 }
@@ -92,6 +95,7 @@ ColumnType CopiedType(ColumnType type, int64_t total) {
   }
 }
 
+// In pre-order, like an image's nodes. Each run of rows becomes a run of values in every child.
 void RunsImage::AddNode(std::vector<ValueRun> runs, const ColumnView& column) {
   CopiedNode node;
   node.name = column.name();
@@ -111,6 +115,7 @@ void RunsImage::AddNode(std::vector<ValueRun> runs, const ColumnView& column) {
       total += static_cast<int64_t>(BytesAt(*run.column, run.begin + i).size());
     }
   }
+  // Only now, as the offsets' width depends on the total of all runs.
   const ColumnType type = CopiedType(column.type(), total);
   node.entry.type = static_cast<uint32_t>(type);
   if (batch::IsBytes(type)) node.entry.data_bytes = static_cast<uint64_t>(total);
@@ -136,12 +141,14 @@ uint64_t RunsImage::Plan() {
   return bytes_;
 }
 
+// The sizes depend on the totals of AddNode() only, so Plan() reads no row.
 void RunsImage::PlanNode(CopiedNode& node) {
   const auto type = static_cast<ColumnType>(node.entry.type);
   const uint64_t length = node.entry.length;
   const bool nulls = std::any_of(node.runs.begin(), node.runs.end(), [](const ValueRun& run) {
     return run.column->buffers().validity != nullptr;
   });
+  // Runs without nulls may be mixed with runs that have some, so one decides for all.
   if (nulls && length > 0) node.entry.validity = Reserve((length + 7) / 8);
   if (const int64_t width = batch::OffsetWidth(type); width != 0) {
     node.entry.offsets = Reserve((length + 1) * static_cast<uint64_t>(width));
@@ -169,6 +176,7 @@ template <typename Offset>
 void WriteOffsets(const CopiedNode& node, std::byte* to) {
   auto* ends = reinterpret_cast<Offset*>(to);
   Offset end = *ends = 0;
+  // Of the types with offsets, lists have a child and strings have none.
   const bool bytes = node.entry.children == 0;
   for (const ValueRun& run : node.runs) {
     for (int64_t i = run.begin; i < run.begin + run.count; ++i) {
@@ -183,6 +191,7 @@ void WriteOffsets(const CopiedNode& node, std::byte* to) {
   }
 }
 
+// Numbers are copied by run, strings one by one: they may be in a file, or have nulls between them.
 void WriteData(const CopiedNode& node, std::byte* to) {
   const int64_t width = batch::NumberWidth(static_cast<ColumnType>(node.entry.type));
   for (const ValueRun& run : node.runs) {
@@ -264,6 +273,7 @@ std::shared_ptr<const BatchView> CopyRuns(const std::vector<RowRun>& runs,
   const std::span<std::byte> memory(batch->memory.get(), bytes);
   image.Write(memory);
   batch->view.emplace(memory);
+  // An aliasing pointer: it refers to the view and keeps the memory alive.
   return {batch, &*batch->view};
 }
 
@@ -279,6 +289,7 @@ std::shared_ptr<const BatchView> CopyRows(const SelectedRows& rows,
     for (size_t i = 0; i < rows.schema->columns().size(); ++i) columns.push_back(i);
   }
   std::vector<RowRun> runs;
+  // Neighbours are merged into one run, so unshuffled rows are copied as blocks.
   for (const auto& [batch, row] : rows.refs) {
     if (!runs.empty() && runs.back().batch == batch &&
         runs.back().begin + runs.back().count == row) {
@@ -287,6 +298,7 @@ std::shared_ptr<const BatchView> CopyRows(const SelectedRows& rows,
       runs.push_back({batch, row, 1});
     }
   }
+  // A run without rows still names the columns.
   if (runs.empty()) runs.push_back({rows.schema, 0, 0});
   return CopyRuns(runs, columns);
 }

@@ -76,6 +76,7 @@ void DatasetRows::ApplyToSlot(Slot& slot, Announcement announcement) {
     slot.attempts[announcement.attempt].rows = std::move(rows);
   }
   Attempt& attempt = slot.attempts.at(announcement.attempt);
+  // Reads the file without mutex_, so that readers go on; the rows are published only once checked.
   std::vector<batch::BatchView> batches = attempt.rows->ReadTo(announcement.committed);
   CheckColumns(slot, batches);
   {
@@ -87,6 +88,7 @@ void DatasetRows::ApplyToSlot(Slot& slot, Announcement announcement) {
     attempt.rows->Add(std::move(batches));
     attempt.complete = attempt.complete || announcement.complete;
     attempt.hash = announcement.hash;
+    // Read before it is complete: training starts with the first rows.
     if (slot.current.rows == nullptr) slot.current = attempt;
   }
   AdoptIfBetter(slot, attempt);
@@ -154,6 +156,7 @@ void DatasetRows::AbandonAttempt(int64_t partition, int64_t attempt) {
   Slot& slot = SlotOf(partition);
   slot.lost.insert(attempt);
   if (slot.current.complete) return;
+  // `current` keeps its file: the rows that were read stay readable until another attempt has them.
   slot.attempts.erase(attempt);
   if (slot.current.rows == nullptr || slot.current.rows->attempt() != attempt) return;
   {
@@ -171,6 +174,7 @@ void DatasetRows::AdoptAnother(Slot& slot) {
   std::sort(others.begin(), others.end(), [](const Attempt& a, const Attempt& b) {
     return std::pair(a.complete, a.rows->rows()) > std::pair(b.complete, b.rows->rows());
   });
+  // The first that fits clears current_lost.
   for (const Attempt& other : others) {
     if (slot.current_lost) AdoptIfBetter(slot, other);
   }
@@ -184,6 +188,7 @@ void DatasetRows::SetTotals(std::vector<int64_t> rows) {
           slots_.empty() ? 0 : slots_.back().partition);
   {
     const std::lock_guard lock(mutex_);
+    // Published before the check: if it fails, FailWith() ends all waits anyway.
     totals_ = std::move(rows);
     RecomputeBases();
     changed_.NotifyAll();
@@ -199,12 +204,15 @@ void DatasetRows::Fail(const std::string& reason) {
   changed_.NotifyAll();
 }
 
+// Of a lost attempt only the rows that were read count: another attempt must deliver exactly those
+// again, the others need not be the same.
 int64_t DatasetRows::Available(const Slot& slot) {
   if (slot.current.rows == nullptr) return 0;
   return slot.current_lost ? slot.read_rows : slot.current.rows->rows();
 }
 
 void DatasetRows::RecomputeBases() {
+  // Ends at the first partition of unknown size: rows behind it have no index yet.
   bases_.clear();
   prefix_ = 0;
   rows_ = -1;
@@ -356,6 +364,7 @@ std::vector<DatasetRows::RowId> DatasetRows::IdsOf(std::span<const int64_t> indi
 // Each time that kResidentBytes were read: checks the files that hold values and drops the mapped
 // pages.
 void DatasetRows::LimitResidentPages(uint64_t read_bytes) {
+  // Copies, as madvise and stat run without the mutex.
   std::vector<std::shared_ptr<const PartitionRows>> current;
   std::vector<std::shared_ptr<const formats::MappedFile>> files;
   {

@@ -56,6 +56,7 @@ std::shared_ptr<const SelectedRows> EpochReader::Select(int64_t position, int64_
             epoch_);
     indices.reserve(static_cast<size_t>(std::max<int64_t>(0, end - position)));
     for (int64_t at = position; at < end; ++at) {
+      // Past the end the epoch's own order starts again, so that each row comes once per round.
       const int64_t row = order_.At(at < there ? at : at % there, there);
       indices.push_back(remaining_ ? (*remaining_)[static_cast<size_t>(row)] : row);
     }

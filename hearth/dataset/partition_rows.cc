@@ -42,6 +42,7 @@ void PartitionRows::RequireSound(bool sound, fmt::format_string<Args...> format,
         partition_, attempt_, fmt::format(format, std::forward<Args>(args)...));
 }
 
+// If an image is invalid, `read_` stays and no view is published: the caller drops the attempt.
 std::vector<BatchView> PartitionRows::ReadTo(const Committed& committed) {
   RequireSound(committed.bytes >= read_.bytes && committed.rows >= read_.rows,
                "{} bytes and {} rows were committed after {} and {}", committed.bytes,
@@ -69,12 +70,13 @@ std::vector<BatchView> PartitionRows::ReadTo(const Committed& committed) {
   }
   RequireSound(rows == committed.rows, "{} rows were committed, but it has {}", committed.rows,
                rows);
+  // A batch without rows would have no entry in the index below, and RowBytes() divides by rows.
   std::erase_if(batches, [](const BatchView& batch) { return batch.rows() == 0; });
   read_ = committed;
   return batches;
 }
 
-// The image is not validated yet, but is before `limit`.
+// Returns the bytes of the image at `offset`. Only its size is checked: it ends before `limit`.
 std::span<const std::byte> PartitionRows::ImageAt(uint64_t offset, uint64_t limit) {
   batch::ImageHeader header;
   RequireSound(limit - offset >= sizeof(header), "it ends within an image at byte {}", offset);
@@ -86,6 +88,8 @@ std::span<const std::byte> PartitionRows::ImageAt(uint64_t offset, uint64_t limi
   RequireSound(header.bytes >= sizeof(header) && header.bytes <= limit - offset,
                "the header of the image at byte {} has {} bytes, but {} are left", offset,
                header.bytes, limit - offset);
+  // An image that crosses the mapping's end is mapped again as a whole, at the start of the next
+  // mapping.
   if (offset + header.bytes > mapping_end_) MapTo(offset, limit);
   return {at(offset), header.bytes};
 }
@@ -95,6 +99,7 @@ void PartitionRows::MapTo(uint64_t begin, uint64_t limit) {
   const uint64_t page = RoundUpToPages(1);
   const uint64_t from = begin / page * page;
   const uint64_t ahead = std::clamp(mapping_end_, kSmallestMapping, kLargestMapping);
+  // May lie behind the file's end: those pages are accessed only once they are committed.
   const uint64_t end = from + RoundUpToPages(std::max(limit - from, ahead));
   const std::lock_guard lock(mutex_);
   mappings_.push_back(Mapping::OfGrowingFile(file_.get(), from, end - from));
@@ -113,6 +118,7 @@ void PartitionRows::Add(std::vector<BatchView> batches) {
 }
 
 PartitionRows::RowRef PartitionRows::At(int64_t row) const {
+  // One lookup and few steps; a binary search of random rows would miss the cache at each step.
   size_t batch = strides_[static_cast<size_t>(row / kStride)];
   while (batch + 1 < first_rows_.size() && first_rows_[batch + 1] <= row) ++batch;
   return {&batches_[batch], row - first_rows_[batch]};

@@ -26,6 +26,7 @@ void PartitionFile::Write(std::span<const std::byte> part) {
   if (end_ + part.size() > reserved_) {
     // At most doubles the file, as a dataset may have thousands of small ones.
     reserved_ = end_ + std::max<uint64_t>(part.size(), std::min(end_, kMaxAhead));
+    // KEEP_SIZE: readers compare the file's size with the bytes that were committed.
     (void)::fallocate(file_.get(), FALLOC_FL_KEEP_SIZE, static_cast<off_t>(end_),
                       static_cast<off_t>(reserved_ - end_));
   }
@@ -64,6 +65,7 @@ void ImageMaker::Make(const ArrowSchema& schema, const ArrowArray& array, bool i
     image_.resize(bytes / sizeof(uint64_t));  // image sizes are multiples of it
     const std::span<std::byte> image = std::as_writable_bytes(std::span(image_));
     batch.Write(row, count, image);
+    // Hashed as readers see it, so that both get the same hash for every type of column.
     const batch::BatchView view(image);
     hash_ = batch::HashRows(hash_, view.columns(), count);
     if (in_place || view.files().empty()) {

@@ -43,6 +43,8 @@ bool WakeUp::Wait(std::unique_lock<std::mutex>& lock, Deadline deadline,
   if (ready()) return true;
   const Fd event(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!event.valid()) ThrowErrno(errno, "creating an eventfd");
+  // Before the mutex is released, so no notification can be missed. An eventfd rather than a
+  // condition variable: poll() returns when a signal arrives.
   const Registered registered(waiting_, event.get());
   while (true) {
     {
@@ -50,6 +52,7 @@ bool WakeUp::Wait(std::unique_lock<std::mutex>& lock, Deadline deadline,
       (void)PollOne(event.get(), POLLIN, deadline);
     }
     uint64_t count = 0;
+    // Resets the counter, so that the next poll() waits for a new notification.
     (void)!::read(event.get(), &count, sizeof(count));
     if (ready()) return true;
     if (deadline.expired()) return false;

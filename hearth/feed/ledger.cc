@@ -30,6 +30,8 @@ std::vector<Ledger::Json> Ledger::NoteUnlocked(int rank, const Json& event) {
   const auto& kind = event.at("event").get_ref<const std::string&>();
   const auto job = jobs_.find(event.at("feed").get<std::string>());
   if (job == jobs_.end()) {
+    // A claim that arrives after the job's end needs an answer, or its task would wait forever.
+    // Other events of a closed job have no meaning.
     if (kind != "claim") return {};
     return {Answer({rank, event.at("claim")}, "over")};
   }
@@ -42,6 +44,7 @@ std::vector<Ledger::Json> Ledger::NoteUnlocked(int rank, const Json& event) {
 
 std::vector<Ledger::Json> Ledger::Claim(Job& job, const Json& event, Attempt attempt) {
   Part& part = job.parts[event.at("partition").get<int>()];
+  // Another attempt has finished: this one's task ends without sending rows.
   if (!part.end.empty()) return {Answer(attempt, part.end)};
   part.waiting.push_back(attempt);
   return NextOwner(part, event);
@@ -49,10 +52,13 @@ std::vector<Ledger::Json> Ledger::Claim(Job& job, const Json& event, Attempt att
 
 std::vector<Ledger::Json> Ledger::EndClaim(Job& job, const Json& event, Attempt attempt) {
   const auto found = job.parts.find(event.at("partition").get<int>());
+  // The message of an attempt from before a restart may still arrive.
   if (found == job.parts.end() || found->second.owner != attempt) return {};
   Part& part = found->second;
   const auto state = event.at("state").get<std::string>();
   const auto rows = event.at("rows").get<int64_t>();
+  // The next owner starts from these, also after a failure: rows of complete batches were
+  // delivered.
   part.batches = event.at("batches");
   part.hash = event.at("hash");
   part.owner.reset();
@@ -93,6 +99,7 @@ std::vector<Ledger::Json> Ledger::NextOwner(Part& part, const Json& event) {
   if (part.owner || part.waiting.empty()) return {};
   part.owner = part.waiting.front();
   part.waiting.pop_front();
+  // Rows that are only compared are already safe.
   if (!part.whole) part.unsafe.insert(*part.owner);
   Json answer = Answer(*part.owner, "begin");
   answer.update({{"feed", event.at("feed")},
@@ -104,6 +111,8 @@ std::vector<Ledger::Json> Ledger::NextOwner(Part& part, const Json& event) {
   return {std::move(answer)};
 }
 
+// Several attempts, at several nodes, may have delivered parts of the partition; a commit must
+// cover each of them.
 void Ledger::UpdateSafe(Part& part) {
   part.safe = part.safe || (part.end == "taken" && part.unsafe.empty());
 }
@@ -147,6 +156,7 @@ std::vector<int> Ledger::Unfinished(const std::string& feed) const {
 void Ledger::Restart() {
   const std::lock_guard lock(mutex_);
   for (auto& [feed, job] : jobs_) {
+    // Without an entry, a partition is sent from its first row, like one that was never announced.
     std::erase_if(job.parts, [](const auto& entry) { return !entry.second.safe; });
     for (auto& [index, part] : job.parts) {
       part.owner.reset();

@@ -46,6 +46,7 @@ std::optional<Partition::Batch> Replay::Read() {
   const BatchView& spooled = spooled_->at(index);
   const RowFormat format = spooled_->format(index);
   // The program may write to the column arrays; later epochs must not see that.
+  // Pickled rows become new Python objects each time, so they need no copy.
   if (!format.pickled) return Batch{batch::CopyBatch(spooled.image()), {}, format};
   return Batch{std::shared_ptr<const BatchView>(spooled_, &spooled), {}, format};
 }

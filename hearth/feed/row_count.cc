@@ -20,6 +20,7 @@ void RowCount::Take(Partition& partition, int64_t rows) {
     taken_ += rows;
     partition.taken += rows;
     const auto now = std::chrono::steady_clock::now();
+    // Complete() reports the final count, so a skipped report is never missed.
     if (reported_at_ && now - *reported_at_ < kReportInterval) return;
     reported_at_ = now;
   }
@@ -48,6 +49,7 @@ int64_t RowCount::taken() const {
 void RowCount::Commit(int64_t rows) {
   {
     const std::lock_guard lock(mutex_);
+    // A commit of more rows than were taken covers those; one of fewer than before changes nothing.
     safe_ = std::max(safe_, std::min(rows, taken_));
   }
   ReportSafe();
@@ -66,6 +68,8 @@ void RowCount::ReportRows(const Partition& partition) {
   report_(event);
 }
 
+// Partitions end in the order in which their rows were taken, so the safe ones are at the front.
+// They are removed before the report, so no other thread reports them again.
 void RowCount::ReportSafe() {
   std::map<std::string, Json> safe;
   {

@@ -23,11 +23,14 @@ std::optional<Partition::Batch> RowReader::Read() {
   try {
     batch = partition_->Read();
   } catch (const Error& error) {
+    // The feed task died. That is not an error of the program: Spark runs the task again.
     if (error.code() != ErrorCode::kUnavailable) throw;
     Lost();
     return std::nullopt;
   }
   if (!batch) {
+    // The rows that were delivered count, and a commit must cover them before the driver calls them
+    // safe.
     queue_->rows().Complete(*partition_);
     if (held_ > 0) partition_->Settle(held_);  // batches without a row
     Forget();
@@ -61,6 +64,8 @@ void RowReader::Forget() {
 void RowReader::Opened(int64_t rows, bool within_row) {
   Require(partition_ != nullptr, ErrorCode::kInvalidArgument, "no batch has been read");
   partition_->Release();
+  // A row that continues in the next batch is not delivered yet; if the task dies, it is sent
+  // again.
   if (!within_row) {
     if (partition_->spools()) queue_->Spooled(partition_->feed()).Commit();
     partition_->NoteDelivered();
@@ -73,6 +78,8 @@ void RowReader::Give(int64_t count) {
           "cannot deliver {} rows: {} are left", count, left_);
   queue_->rows().Take(*partition_, count);
   if (partition_->inference()) {
+    // Held before the batch is settled below: the partition must not end before its results are
+    // written.
     partition_->Hold(count);
     if (!pending_.empty() && pending_.back().partition == partition_) {
       pending_.back().rows += count;

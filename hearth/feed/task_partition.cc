@@ -15,6 +15,7 @@ using Clock = std::chrono::steady_clock;
 // Longest interval between progress messages to a feeder.
 constexpr auto kFeederProgress = std::chrono::seconds(1);
 
+// Distinguishes attempts within this process: two attempts of one task may be at the same node.
 std::atomic<int64_t> last_claim = 0;
 
 // A batch in a ring, with a reference that keeps the ring alive.
@@ -55,6 +56,8 @@ void TaskPartition::RequestClaim() { ReportToDriver("claim", Json::object()); }
 void TaskPartition::Begin(const Json& answer) {
   {
     const std::lock_guard lock(mutex_);
+    // If this attempt dies before it has passed the earlier rows, the next one must start where it
+    // did.
     before_ = delivered_ = {Field<int64_t>(answer, "batches"), Field<uint64_t>(answer, "hash")};
     only_compare_ = Field<bool>(answer, "whole");
     granted_ = true;
@@ -83,6 +86,7 @@ std::optional<Partition::Batch> TaskPartition::Read() {
   std::unique_lock lock(mutex_);
   const bool fewer = read_.batches < before_.batches;
   lock.unlock();
+  // The task ended before the rows that an earlier attempt has delivered.
   if (fewer) RejectOtherRows();
   return std::nullopt;
 }
@@ -94,12 +98,14 @@ std::optional<std::span<const std::byte>> TaskPartition::NextImage() {
     const ring::RingEntry entry = link_->rows.Next(Deadline::Never());
     if (entry.kind == ring::EntryKind::kBatch) return entry.image;
   } catch (const Error& error) {
+    // A link that another thread has closed is like a task that died.
     if (error.code() == ErrorCode::kUnavailable || !link_->closed()) throw;
     throw Error(ErrorCode::kUnavailable, "the rest of a partition will not arrive", error);
   }
   std::unique_lock lock(mutex_);
   const int64_t entries = entries_;
   lock.unlock();
+  // The end in the ring may overtake the task's message with the total.
   SetTotal(entries);
   return std::nullopt;
 }
@@ -109,6 +115,7 @@ bool TaskPartition::PassOver(const BatchView& batch) {
   std::unique_lock lock(mutex_);
   const uint64_t before = read_.hash;
   lock.unlock();
+  // Without the lock: it reads the whole batch.
   const uint64_t hash = batch::HashBatch(before, batch);  // only this thread writes read_
   lock.lock();
   read_ = {read_.batches + 1, hash};
@@ -128,6 +135,8 @@ void TaskPartition::RejectOtherRows() {
       index(), taken.load());
   report_({{"event", "feed_error"}, {"feed", feed()}, {"text", text}, {"timeout", false}});
   Refuse(text);
+  // To the reader, the partition is lost like that of a dead task. The driver has the reason and
+  // fails the job.
   throw Error(ErrorCode::kUnavailable, text);
 }
 
@@ -147,6 +156,7 @@ void TaskPartition::Settle(int64_t count) {
     const std::lock_guard lock(mutex_);
     open_ -= count;
     const auto now = Clock::now();
+    // The task's deadline starts again with each message, however long training takes for the rows.
     report = now - reported_at_ > kFeederProgress;
     if (report) reported_at_ = now;
   }
@@ -185,6 +195,8 @@ void TaskPartition::EndIfComplete() {
   }
   if (inference_) {
     try {
+      // Without the lock: it waits until the task has read the results before it. Fail() may come
+      // meanwhile, for which flushing_ is set.
       link_->results.WriteFlush(Deadline::Never());
     } catch (const Error&) {
       return;  // the task is gone, so nothing waits for the results; or the cluster has failed
@@ -192,6 +204,8 @@ void TaskPartition::EndIfComplete() {
     const std::lock_guard lock(mutex_);
     if (!std::exchange(flushing_, false)) return;  // the task was already notified of the failure
   }
+  // The driver first: with the task's answer the job may end, and events of a closed job are
+  // ignored.
   EndClaim("taken");
   link_->send({{"op", "taken"}});
 }

@@ -10,6 +10,8 @@
 namespace hearth::formats {
 namespace {
 
+// 0x82f63b78 is Castagnoli's polynomial 0x1edc6f41 with its bits reversed, as bits enter lowest
+// first.
 constexpr std::array<uint32_t, 256> MakeTable() {
   std::array<uint32_t, 256> table{};
   for (uint32_t i = 0; i < table.size(); ++i) {
@@ -47,6 +49,7 @@ __attribute__((target("sse4.2"))) uint32_t ByInstruction(uint32_t crc, std::stri
 uint32_t Crc32c(std::string_view bytes) {
 #if defined(__x86_64__)
   static const bool has_instruction = __builtin_cpu_supports("sse4.2");
+  // The register starts as ones and is inverted at the end (RFC 3720, B.4).
   if (has_instruction) return ~ByInstruction(~0u, bytes);
 #endif
   return ~ByTable(~0u, bytes);

@@ -16,6 +16,8 @@ namespace {
 using namespace std::string_view_literals;
 
 constexpr std::string_view kStreamHeader = "\xac\xed\0\5"sv;
+// Handles number the strings, classes and objects of a stream in the order of their appearance
+// (baseWireHandle of the specification).
 constexpr uint64_t kFirstHandle = 0x7E0000;
 constexpr size_t kMaxNested = 16;  // a tuple holds strings and boxed numbers
 // Type codes of the stream's records.
@@ -178,10 +180,13 @@ class Stream {
     return known_[number - kFirstHandle];
   }
 
+  // A class: name, UID, flags, fields, annotation, superclass.
   const JavaClass* Class() {
     JavaClass& described = *classes_.emplace_back(std::make_unique<JavaClass>());
     described.name = Text(2);
     Take(8);  // serialVersionUID
+    // Here, before the fields, as in the specification: the fields' type names take the next
+    // handles.
     known_.emplace_back(&described);
     described.flags = Byte();
     const uint64_t fields = Number(2);
@@ -207,11 +212,14 @@ class Stream {
     ThrowUnreadable("it has a value instead of a class");
   }
 
+  // An object: its class, then for the topmost superclass down to itself the fields, and an
+  // annotation if that class has a writeObject method.
   Value Object() {
     const JavaClass* described = ClassOrNone();
     if (described == nullptr) ThrowUnreadable("it has an object without a class");
     JavaObject& object = *objects_.emplace_back(std::make_unique<JavaObject>());
     const size_t handle = known_.size();
+    // Before the fields, which may refer to the object itself.
     known_.emplace_back(&object);
     for (const JavaClass* part : Line(described)) {
       if (!(part->flags & kSerializable)) ThrowUnreadable("one of its classes is Externalizable");
@@ -316,6 +324,7 @@ std::optional<int32_t> AsNumber(const Value& value) {
 }
 
 // Values of the fields with these names, if these are all of the object's fields.
+// Exact, so that a class with further fields is not taken for a pair.
 std::vector<Value> FieldsOf(const JavaObject& object,
                             std::initializer_list<std::string_view> names) {
   std::vector<Value> found;

@@ -35,6 +35,7 @@ constexpr std::array<int64_t, 11> kLocalFileSystems = {EXT4_SUPER_MAGIC,
                                                        kBcachefs};
 
 // All files mapped by this process. Entries are valid under the mutex: a file removes itself.
+// Both maps hold plain pointers: shared ones would keep every file mapped.
 struct AllMapped {
   std::mutex mutex;
   std::map<const std::byte*, const MappedFile*> by_address;
@@ -134,6 +135,8 @@ std::shared_ptr<const MappedFile> MappedFile::Find(const std::string& path,
       if (auto found = file.weak_from_this().lock()) return found;
     }
   }
+  // Without the lock, as a remote file system may block. Two threads may then map one file twice,
+  // which costs only addresses.
   const Fd file =
       OpenFile(path, fmt::format("opening {} on host {}, from which a run reads large values; "
                                  "restore the file, or start the run again",
@@ -147,6 +150,7 @@ std::shared_ptr<const MappedFile> MappedFile::Around(std::string_view bytes) {
   const auto* begin = reinterpret_cast<const std::byte*>(bytes.data());
   AllMapped& all = Mapped();
   const std::lock_guard lock(all.mutex);
+  // The last file that starts at or before the bytes is the only one that can contain them.
   const auto after = all.by_address.upper_bound(begin);
   if (after == all.by_address.begin()) return nullptr;
   const MappedFile& file = *std::prev(after)->second;
@@ -164,6 +168,7 @@ void MappedFile::CheckUnchanged() const {
   struct stat status = {};
   if (::stat(path_.c_str(), &status) != 0) return;
   const FileIdentity found = IdentityOf(status);
+  // Another inode means that the name belongs to another file now; the mapping keeps the first one.
   if (found.inode == identity_.inode && found != identity_) ThrowChanged(path_, found, identity_);
 }
 

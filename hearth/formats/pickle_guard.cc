@@ -53,6 +53,7 @@ class Walk {
   }
 
   // Opcodes with an argument; see pickletools.py.
+  // Opcodes that are missing here and below (PERSID, EXT1, INST, ...) make the pickle unsound.
   bool Argument(char op) {
     uint64_t index;
     switch (op) {
@@ -106,12 +107,15 @@ class Walk {
       case ']':
       case '}':
       case '\x8f':  // EMPTY_SET
+        // Lists, dicts and sets are not hashable, so hashing never descends into them.
         return Push(0);
       case '(':
         marks_.push_back(stack_.size());
         return true;
       case '\x94':  // MEMOIZE
         return Put(memo_.size());
+      // APPEND and BUILD change the value below and take their argument; so do SETITEM, with two
+      // arguments, and the opcodes that take all values after a mark.
       case 'a':
       case 'b':
         return Has(2) && Drop(1);
@@ -155,7 +159,9 @@ class Walk {
     stack_.push_back(depth);
     return depth <= kDeepest;
   }
+  // POP at a mark removes the mark, as in CPython.
   bool AtMark() const { return !marks_.empty() && marks_.back() == stack_.size(); }
+  // An opcode cannot take values from below the last mark.
   bool Has(size_t count) const {
     return stack_.size() - (marks_.empty() ? 0 : marks_.back()) >= count;
   }
@@ -182,6 +188,8 @@ class Walk {
   }
 
   bool Put(uint64_t index) {
+    // A pickle of n bytes memoizes fewer than n values; a larger index is an attempt to make the
+    // unpickler allocate.
     if (index >= size_ || !Has(1)) return false;
     if (index >= memo_.size()) memo_.resize(index + 1);
     memo_[index] = stack_.back();

@@ -46,6 +46,7 @@ class ColumnBuilder {
     const Value list{Kind::kList, lists_.size() - 1};
     return AddNumbers(&lists_.back(), items) ? list : Value{};
   }
+  // Fields are copied, as the reader's stack is reused after the call.
   Value Tuple(std::span<Value> items) {
     tuples_.push_back({fields_.size(), items.size(), Kind::kTuple});
     fields_.insert(fields_.end(), items.begin(), items.end());
@@ -54,6 +55,7 @@ class ColumnBuilder {
   bool Extend(Value list, std::span<Value> items) {
     if (list.kind != Kind::kList) return false;
     const bool numbers = items.empty() || IsNumber(items[0]);
+    // Only the first list, number 0, may hold rows, and only rows of one kind.
     if (list.bits != 0 || numbers) {
       return (list.bits != 0 || rows_.empty()) && AddNumbers(&lists_[list.bits], items);
     }
@@ -82,6 +84,8 @@ class ColumnBuilder {
   bool AddNumbers(Part* list, std::span<Value> items) {
     if (items.empty()) return true;
     if (list->count == 0) *list = {numbers_.size(), 0, items[0].kind};
+    // A list may come in several parts, as Python's pickler writes 1,000 items at a time. Its
+    // numbers stay contiguous unless another list comes between.
     if (list->begin + list->count != numbers_.size()) return false;
     for (const Value& item : items) {
       if (item.kind != list->kind || !IsNumber(item)) return false;
@@ -128,6 +132,7 @@ class ColumnBuilder {
       if (value.kind != kind) return false;
     }
     const size_t width = kind == Kind::kList ? lists_[values[0].bits].count : 1;
+    // Division, as the product may overflow.
     if (width > (most_numbers_ - used_numbers_) / values.size()) return false;
     used_numbers_ += width * values.size();
     auto column = kind == Kind::kList ? ColumnOfLists(values, last) : ColumnOfNumbers(values);

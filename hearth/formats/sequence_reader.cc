@@ -61,6 +61,8 @@ std::optional<size_t> Find(std::string_view bytes, std::string_view mark) {
   return static_cast<size_t>(static_cast<const char*>(found) - bytes.data());
 }
 
+// Arrow's view: size, then up to 12 bytes of the value, or its first four, the buffer and the
+// offset.
 void AppendView(std::string* views, std::string_view value, uint64_t offset) {
   char view[16] = {};
   const auto size = static_cast<uint32_t>(value.size());
@@ -91,6 +93,8 @@ void SequenceReader::Map(std::shared_ptr<const MappedFile> file) {
   mapped_ = true;
 }
 
+// "SEQ", version, class of keys and of values, compressed?, in blocks?, codec if compressed,
+// metadata as pairs of texts, sync marker. Texts are preceded by their length as a VInt.
 void SequenceReader::ReadHeader(const FindUnpack& find) {
   const uint64_t size = std::min(file_->size(), kMaxHeaderBytes);
   const auto take = [&](uint64_t count) {
@@ -131,6 +135,7 @@ void SequenceReader::ReadHeader(const FindUnpack& find) {
           "{} is damaged: its header has uncompressed blocks; write it again", name_);
   const uint64_t pairs = Number(take(kCount));
   for (uint64_t i = 0; i < 2 * pairs; ++i) take_text();  // the writer's metadata
+  // Random bytes that the writer has chosen for this file; it repeats them between records.
   mark_.append(kEscape).append(take(kMarkBytes));
   first_ = at_;
 }
@@ -153,11 +158,13 @@ void SequenceReader::Begin(uint64_t begin, uint64_t end, uint64_t wanted) {
 
 // Start of the first marker that starts in [begin, end); the file's end if there is none.
 uint64_t SequenceReader::FindMark(uint64_t begin, uint64_t end) {
+  // A marker belongs to the range in which it starts; its last bytes may lie behind the range.
   const uint64_t last = std::min(end - 1 + mark_.size(), file_->size());
   file_->Expect(last);
   for (uint64_t at = begin; at + mark_.size() <= last;) {
     const size_t count = std::min<uint64_t>(std::max(file_->window(), mark_.size()), last - at);
     if (const auto found = Find(file_->At(at, count), mark_)) return at + *found;
+    // Windows overlap, so that a marker across two of them is found.
     at += count - (mark_.size() - 1);
   }
   return file_->size();
@@ -170,6 +177,8 @@ bool SequenceReader::AtContent() {
       if (in_blocks_) ThrowDamaged("a block does not start with a sync marker", at_);
       return true;
     }
+    // Only a marker ends a range, as in Hadoop: records behind `end_` that follow no marker are
+    // still of this range, since the next one starts at its first marker.
     if (at_ >= end_) break;
     if (left < mark_.size() || file_->At(at_, mark_.size()) != mark_) {
       ThrowDamaged("a sync marker differs from the header's", at_);
@@ -190,6 +199,7 @@ std::optional<SequenceReader::Record> SequenceReader::Next() {
   return NextOfBlock();
 }
 
+// A record: its length (u32), the length of its key (u32), key and value. Big-endian, as in Java.
 SequenceReader::Record SequenceReader::ReadRecord() {
   const uint64_t left = file_->size() - at_, begin = at_;
   if (left < kLengths) ThrowDamaged("it ends inside a record", begin);
@@ -203,6 +213,7 @@ SequenceReader::Record SequenceReader::ReadRecord() {
   const std::string_view all = AtWithoutMark(begin, kLengths + size, "a record", begin);
   Record record{Payload(all.substr(kLengths, key_size), begin),
                 all.substr(kLengths + key_size, size - key_size)};
+  // Record compression leaves keys as they are.
   if (packed()) record.value = value_ = Unpacked(record.value, begin);
   record.value = Payload(record.value, begin);
   return record;
@@ -229,6 +240,8 @@ void SequenceReader::ReadBlock() {
   });
 }
 
+// A block: the number of records, then the keys' sizes, the keys, the values' sizes and the values,
+// each compressed and preceded by its compressed length. Numbers are VInts.
 uint64_t SequenceReader::PassBlock(const std::function<void(std::string_view packed)>& part) {
   const uint64_t begin = at_;
   const auto number = [&] {
@@ -275,6 +288,8 @@ SequenceBatch SequenceReader::NextBatch(size_t most_records, size_t most_bytes) 
   while (batch.keys.size() < most_records) {
     if (!pending_ && !(pending_ = Next())) break;
     const auto [key, value] = *pending_;
+    // In a mapping, the values of a batch lie in one range with keys between them; views skip the
+    // keys.
     if (first == nullptr) first = value.data();
     const size_t offset =
         in_place ? static_cast<size_t>(value.data() - first) : batch.copied.size();
@@ -295,6 +310,7 @@ SequenceBatch SequenceReader::NextBatch(size_t most_records, size_t most_bytes) 
   return batch;
 }
 
+// Skips from length to length. What is between is not read, so a damaged record may be counted.
 uint64_t SequenceReader::Count(uint64_t begin, uint64_t end) {
   Begin(begin, end);
   uint64_t count = 0;

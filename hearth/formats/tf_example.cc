@@ -22,6 +22,7 @@ const char* KindName(FeatureKind kind) {
 }
 
 // Calls visit(name, Feature message) for the entries of the example's map.
+// Fields may come in any order and unknown ones are skipped, as protobuf requires of a parser.
 template <typename Visit>
 void ForEachEntry(std::string_view example, Visit visit) {
   for (WireReader top(example); !top.done();) {
@@ -62,6 +63,7 @@ struct Feature {
   std::string_view list;
 };
 
+// Of several lists the last counts: they are a oneof.
 Feature ReadFeature(std::string_view message) {
   Feature feature;
   for (WireReader wire(message); !wire.done();) {
@@ -76,6 +78,7 @@ Feature ReadFeature(std::string_view message) {
 }
 
 // Calls put_packed(bytes) for packed numbers, put(wire) for single values.
+// Writers may pack numbers or not, and a parser must accept both.
 template <typename PutPacked, typename Put>
 void ForEachValue(const Feature& feature, PutPacked put_packed, Put put) {
   for (WireReader wire(feature.list); !wire.done();) {
@@ -172,6 +175,8 @@ FeatureColumn* ExampleColumns::Find(size_t index, std::string_view name) {
 void ExampleColumns::Add(std::string_view example) {
   ++rows_;
   Layout& layout = layouts_[example.size() % layouts_.size()];
+  // The fast way: the bytes around the values equal those of an earlier example, so the values have
+  // known offsets and nothing is parsed.
   if (layout.shape.Matches(example)) {
     layout.misses = 0;
     AddByLayout(layout, example);

@@ -52,6 +52,7 @@ TfRecordReader::TfRecordReader(std::unique_ptr<ByteSource> source, std::string n
     : source_(std::move(source)),
       name_(std::move(name)),
       largest_record_bytes_(largest_record_bytes) {
+  // An empty or very short file has no header, and is reported by Next().
   const bool has_header = Fill(kHeaderBytes);
   const std::string_view head(buffer_.data(), end_);
   // A record of a certain length also starts like gzip; its checksum decides.
@@ -64,6 +65,7 @@ TfRecordReader::TfRecordReader(std::unique_ptr<ByteSource> source, std::string n
 }
 
 bool TfRecordReader::Fill(size_t count) {
+  // The last record is no longer needed: Next() invalidates it.
   if (begin_ > 0 && end_ - begin_ < count) {
     std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
     end_ -= std::exchange(begin_, 0);
@@ -79,12 +81,15 @@ bool TfRecordReader::Fill(size_t count) {
   return true;
 }
 
+// A record: length (u64), masked CRC-32C of the length, data, masked CRC-32C of the data;
+// little-endian.
 std::optional<std::string_view> TfRecordReader::Next() {
   if (!Fill(kHeaderBytes)) {
     if (begin_ == end_) return std::nullopt;
     ThrowDamaged("is truncated");
   }
   const char* header = buffer_.data() + begin_;
+  // Checked before the length is used: a wrong length would make everything after it unreadable.
   if (!IsHeader(header)) ThrowDamaged("has a wrong length checksum");
   const auto length = Load<uint64_t>(header);
   CheckLength(length);

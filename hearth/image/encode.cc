@@ -15,7 +15,8 @@
 namespace hearth::image {
 namespace {
 
-// As in jpeg.cc: errors leave libjpeg's C frames by longjmp, skipping no object with a destructor.
+// As in jpeg_decoder.h: errors leave libjpeg's C frames by longjmp, skipping no object with a
+// destructor.
 struct CompressErrors {
   jpeg_error_mgr base;
   std::jmp_buf escape;
@@ -29,6 +30,7 @@ void OnCompressError(j_common_ptr info) {
 }
 
 // The caller frees the buffer.
+// Plain C types only, as setjmp requires; so the buffer is the caller's, also after an error.
 bool Compress(const Image& image, int quality, CompressErrors* errors, unsigned char** buffer,
               unsigned long* size) {
   jpeg_compress_struct info{};
@@ -43,6 +45,7 @@ bool Compress(const Image& image, int quality, CompressErrors* errors, unsigned 
   info.image_height = static_cast<JDIMENSION>(image.height);
   info.image_width = static_cast<JDIMENSION>(image.width);
   info.input_components = static_cast<int>(image.channels);
+  // Pixels are in OpenCV's order, which Caffe's models expect; JCS_EXT_BGR is libjpeg-turbo's.
   info.in_color_space = image.channels == 1   ? JCS_GRAYSCALE
                         : image.channels == 3 ? JCS_EXT_BGR
                                               : JCS_CMYK;
@@ -99,6 +102,7 @@ std::string EncodePng(const Image& image) {
   bytes.resize(size);
   // The pixels' color space is unknown; given one, libpng would convert colors to gray by
   // luminance.
+  // A chunk: 4 bytes of length, 4 of type, here 1 of data, 4 of checksum.
   const size_t chunk = bytes.find("sRGB");
   return chunk == std::string::npos ? bytes : bytes.erase(chunk - 4, 4 + 4 + 1 + 4);
 }

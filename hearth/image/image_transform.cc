@@ -26,6 +26,7 @@ struct Scratch {
   std::vector<uint32_t> output;
 };
 
+// Memory of thousands of images would else be allocated and faulted in for each of them.
 Scratch& ScratchOfThisThread() {
   thread_local Scratch scratch;
   return scratch;
@@ -55,6 +56,7 @@ constexpr double kLeastStep = 1.25;
 int ReductionOf(const Placement& placement) {
   const double step = std::min(placement.rows.step, placement.columns.step);
   int factor = 8;
+  // The smaller step decides: both sides are reduced by the same factor.
   while (factor > 1 && step < factor * kLeastStep) factor /= 2;
   return factor;
 }
@@ -72,6 +74,8 @@ void Resample(RegionReader* reader, const PixelWriter& writer, Scratch* scratch,
   scratch->lines.resize(slots * stride);
   scratch->window.resize(slots);
   scratch->output.resize(stride);
+  // Lines are read in order and each one once: consecutive output lines share most of their source
+  // lines.
   int64_t read = 0;
   for (int64_t y = 0; y < rows.count(); ++y) {
     const int64_t first = rows.first(y);
@@ -108,6 +112,7 @@ void ImageTransform::Apply(std::string_view encoded, uint64_t seed, std::byte* o
   Require(std::max(reader->height(), reader->width()) <= kMaxImageSide, ErrorCode::kDataLoss,
           "image of {} x {} pixels: sides are {} at most", reader->height(), reader->width(),
           kMaxImageSide);
+  // Placed before the image is reduced, so random choices do not depend on how it is decoded.
   Placement placement = Place(options_, reader->height(), reader->width(), seed);
   const bool reduces = options_.scaled_decoding && reader->reduces();
   const int factor = reduces ? ReductionOf(placement) : 1;
@@ -119,6 +124,7 @@ void ImageTransform::Apply(std::string_view encoded, uint64_t seed, std::byte* o
   scratch.rows.Build(placement.rows, options_.height, kRowGroup, false);
   scratch.columns.Build(placement.columns, options_.width, kColumnGroup, placement.mirrored);
   const ResampleTable &rows = scratch.rows, &columns = scratch.columns;
+  // The tables tell which source pixels have a weight; only those are decoded.
   const Region region{rows.low(), columns.low(), rows.high() - rows.low(),
                       columns.high() - columns.low()};
   reader->Begin(region, factor, LinePadding(columns));

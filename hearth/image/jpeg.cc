@@ -40,6 +40,8 @@ Image DecodeJpeg(std::string_view bytes, ColorMode mode) {
   ChooseColors(mode, &decoder, &image);
   image.pixels.resize(image.height * image.width * image.channels);
   RequireJpeg(ReadPixels(&decoder, &image), decoder);
+  // libjpeg fills missing data with gray and only warns, so reading all lines does not prove that
+  // the file is complete.
   RequireWholeJpeg(bytes, decoder);
   if (image.channels != 4) return image;
   InkToColors(image.pixels.data(), image.height * image.width, decoder.has_adobe_marker(), false,

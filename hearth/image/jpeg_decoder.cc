@@ -1,6 +1,6 @@
 #include "hearth/image/jpeg_decoder.h"
 
-// The codes of warnings that mean missing data.
+// Defines the codes of libjpeg's warnings; two of them mean missing data.
 #include <jerror.h>
 
 #include "hearth/base/error.h"
@@ -34,6 +34,7 @@ void JpegDecoder::OnProgress(j_common_ptr info) {
   auto* decompress = reinterpret_cast<j_decompress_ptr>(info);
   const int64_t scans = decompress->input_scan_number;
   const int64_t pixels = int64_t{decompress->image_height} * decompress->image_width;
+  // The work is scans times pixels, whatever the file's size.
   if (scans <= kMaxScans && scans * pixels <= kMaxScannedPixels) return;
   auto* manager = reinterpret_cast<ErrorManager*>(info->err);
   std::snprintf(manager->message, sizeof(manager->message),
@@ -51,6 +52,7 @@ JpegDecoder::JpegDecoder() {
 bool JpegDecoder::ReadHeader(std::string_view bytes) {
   if (setjmp(errors_.escape)) return false;
   jpeg_create_decompress(&info_);
+  // After jpeg_create_decompress, which clears the structure.
   progress_.progress_monitor = OnProgress;
   info_.progress = &progress_;
   jpeg_mem_src(&info_, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());

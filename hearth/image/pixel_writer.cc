@@ -14,6 +14,7 @@ HEARTH_INLINE void Store(float value, float* out) { *out = value; }
 // Rounds to the nearest, half to even. Values are finite.
 HEARTH_INLINE void Store(float value, Bfloat16* out) {
   const auto bits = std::bit_cast<uint32_t>(value);
+  // Adds half a unit of the last bit that stays, slightly less if that bit is 0, and cuts the rest.
   *out = static_cast<Bfloat16>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
@@ -48,6 +49,8 @@ PixelWriter::PixelWriter(const ImageOptions& options)
   for (int c = 0; c < 3; ++c) {
     const double mean = options.mean ? (*options.mean)[c] : 0.0;
     const double std = options.std ? (*options.std)[c] : 1.0;
+    // (v / 255 - mean) / std = v * scale + offset, with one multiplication and addition for each
+    // value.
     scale_[c] = static_cast<float>(1 / (255 * std));
     offset_[c] = static_cast<float>(-mean / std);
   }
@@ -66,6 +69,8 @@ void PixelWriter::WriteLine(const uint32_t* pixels, int64_t y, std::byte* image)
 
 template <typename T>
 void PixelWriter::Write(const uint32_t* pixels, int64_t y, T* image) const {
+  // In C x H x W a line goes to three planes, each of them contiguous and so vectorised. In
+  // H x W x C the channels of a pixel are adjacent.
   if (layout_ == PixelLayout::kNchw) {
     for (int c = 0; c < 3; ++c) {
       T* out = image + (c * height_ + y) * width_;

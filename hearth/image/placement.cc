@@ -7,13 +7,16 @@
 namespace hearth::image {
 namespace {
 
+// Of torchvision's RandomResizedCrop: the crop's area as a share of the image's, its width by
+// height, and the number of tries before the largest crop in the middle is used.
 constexpr double kMinArea = 0.08, kMaxArea = 1;
 constexpr double kMinRatio = 3.0 / 4, kMaxRatio = 4.0 / 3;
 constexpr int kTries = 10;
 // Like ImageNet's reference evaluation: 256 for a crop of 224.
 constexpr double kCenterMargin = 256.0 / 224;
 
-// The standard specifies the engine's numbers, but not those of its distributions.
+// The C++ standard fixes the numbers of mt19937_64, but not those of its distributions, which
+// differ between libraries.
 class Draws {
  public:
   explicit Draws(uint64_t seed) : engine_(seed) {}
@@ -44,6 +47,7 @@ void PlaceAtRandom(const ImageOptions& options, int64_t height, int64_t width, D
   bool found = false;
   for (int i = 0; i < kTries && !found; ++i) {
     const double target = area * draws.Uniform(kMinArea, kMaxArea);
+    // Uniform in the logarithm, so that 3/4 is as likely as 4/3.
     const double ratio = std::exp(draws.Uniform(std::log(kMinRatio), std::log(kMaxRatio)));
     crop_width = Round(std::sqrt(target * ratio));
     crop_height = Round(std::sqrt(target / ratio));
@@ -95,6 +99,7 @@ void PlaceInCenter(const ImageOptions& options, int64_t height, int64_t width,
 Placement Place(const ImageOptions& options, int64_t height, int64_t width, uint64_t seed) {
   Draws draws(seed);
   Placement placement;
+  // Drawn first: whether an image is mirrored must not depend on the number of tries below.
   placement.mirrored = options.flip && draws.Below(2) == 1;
   switch (options.crop) {
     case CropMode::kNone:

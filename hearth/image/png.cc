@@ -16,7 +16,8 @@ constexpr unsigned char kUnread[] =
     "tEXt\0zTXt\0iTXt\0sPLT\0eXIf\0hIST\0tIME\0pCAL\0sCAL\0oFFs\0pHYs\0bKGD";
 constexpr int kUnreadCount = sizeof(kUnread) / 5;
 
-// As in jpeg.cc: errors leave libpng's C frames by longjmp, skipping no object with a destructor.
+// As in jpeg_decoder.h: errors leave libpng's C frames by longjmp, skipping no object with a
+// destructor.
 struct Source {
   const char* data;
   size_t left;
@@ -29,6 +30,7 @@ void OnPngError(png_structp png, png_const_charp message) {
   png_longjmp(png, 1);
 }
 
+// libpng would print warnings to stderr. Whatever affects the pixels is an error.
 void OnWarning(png_structp, png_const_charp) {}
 
 void ReadBytes(png_structp png, png_bytep to, png_size_t count) {
@@ -69,11 +71,13 @@ class PngDecoder {
     png_set_expand(png_);
     if (mode != ColorMode::kUnchanged) png_set_strip_alpha(png_);
     if (mode == ColorMode::kGray && has_color) {
+      // Weights in 1/100,000, as libjpeg's and OpenCV's: 0.299 red, 0.587 green, the rest blue.
       png_set_rgb_to_gray_fixed(png_, PNG_ERROR_ACTION_NONE, 29900, 58700);
     } else if (mode == ColorMode::kColor || has_color || HasAlpha()) {
       png_set_gray_to_rgb(png_);
       if (!red_first) png_set_bgr(png_);
     }
+    // Before png_read_update_info, which fixes the size of a row.
     png_set_interlace_handling(png_);
     png_read_update_info(png_, info_);
     return true;
@@ -129,6 +133,7 @@ void DecodePng(std::string_view bytes, ColorMode mode, bool red_first, Image* im
           "libpng gives rows of {} bytes for {} pixels of {} channels", stride, image->width,
           image->channels);
   image->pixels.resize(image->height * stride);
+  // An interlaced image is read in passes over all its rows.
   std::vector<png_bytep> rows(image->height);
   for (int64_t y = 0; y < image->height; ++y) rows[y] = image->pixels.data() + y * stride;
   Require(decoder.ReadPixels(rows.data()), ErrorCode::kDataLoss, "PNG image of {} x {} pixels: {}",

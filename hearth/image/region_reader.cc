@@ -56,6 +56,8 @@ class JpegRegionReader final : public RegionReader {
   }
 
   void Finish() override {
+    // The lines below the region are not decoded just to see whether the file is complete: its end
+    // marker tells that in most files.
     const int64_t left = decoder_.line_count() - decoder_.next_line();
     if (left == 0) {
       RequireJpeg(decoder_.Finish(), decoder_);
@@ -92,6 +94,7 @@ class PngRegionReader final : public RegionReader {
   bool reduces() const override { return false; }
 
   void Begin(const Region& region, int /*factor*/, int64_t padding) override {
+    // A copy of each line: behind the last one of the image there is no padding.
     memory_->line.resize(region.width * 3 + padding);
     bytes_ = region.width * 3;
     next_ = memory_->image.pixels.data() + (region.top * width_ + region.left) * 3;

@@ -26,6 +26,7 @@ std::vector<Tap> MakeTaps(int64_t from, int64_t to) {
     const float position = static_cast<float>((i + 0.5) * scale - 0.5);
     int64_t first = static_cast<int64_t>(std::floor(position));
     float fraction = position - first;
+    // Outside the centers of the first and last pixel the edge is repeated.
     if (first < 0 || first >= from - 1) {
       first = std::clamp<int64_t>(first, 0, from - 1);
       fraction = 0;
@@ -50,6 +51,7 @@ void ResizeRow(const uint8_t* row, const std::vector<Tap>& taps, int64_t channel
 
 // The shifts keep each product within 32 bits and round the sum to the nearest gray level.
 uint8_t Blend(int upper, int upper_weight, int lower, int lower_weight) {
+  // Rows have 8 + 11 bits: 4 are dropped before the product and 16 after it, which leaves 8 + 2.
   const int sum = ((upper_weight * (upper >> 4)) >> 16) + ((lower_weight * (lower >> 4)) >> 16);
   return static_cast<uint8_t>((sum + 2) >> 2);
 }

@@ -12,6 +12,7 @@ namespace {
 // Limit of connections in their handshake, in addition to one per rank. Beyond it, the oldest is
 // dropped: a legitimate client needs one round trip, so many slow clients cannot lock members out.
 constexpr std::ptrdiff_t kMaxUnauthenticated = 64;
+// Seconds that Stop() grants members to read the last messages.
 constexpr double kFlushTimeout = 1.0;
 
 // Reason of OnLost for a member that closed its connection.
@@ -29,6 +30,7 @@ ControlServer::ControlServer(ControlServerOptions options, Handler& handler)
       joined_(static_cast<size_t>(options_.world)),
       next_beat_(Deadline::After(options_.heartbeat_interval_s)) {
   if (!wake_.valid()) ThrowErrno(errno, "creating the control server's wake-up");
+  // Last: the thread uses all members.
   thread_ = Thread("hearth-control", [this] { Run(); });
 }
 
@@ -59,6 +61,8 @@ void ControlServer::Stop() {
 
 void ControlServer::Run() {
   while (true) {
+    // A turn: send what other threads have queued, wait for sockets and timers, then check the
+    // timers. The handler is called on this thread only, so it needs no lock against itself.
     Deliver();
     const bool flushed =
         std::all_of(links_.begin(), links_.end(), [](const auto& link) { return link->flushed(); });
@@ -88,6 +92,8 @@ void ControlServer::Deliver() {
 }
 
 void ControlServer::Wait() {
+  // Only here, where no loop refers to a closed link. Until the end of this function links_[i]
+  // belongs to polled[i + 2]; new links come after the loop.
   std::erase_if(links_, [](const auto& link) { return link->closed(); });
   const bool accepting = accept_again_.expired();
   std::vector<pollfd> polled = {{wake_.get(), POLLIN, 0},
@@ -150,6 +156,8 @@ void ControlServer::Serve(Link& link, short events) {
     if ((events & POLLOUT) != 0) link.Flush();
     if ((events & (POLLIN | POLLHUP | POLLERR)) == 0) return;
     const bool open = link.Receive();
+    // Messages before the end of the stream come first: a rank's "done" or failure precedes its
+    // close.
     if (const auto claim = link.TakeClaim()) Admit(link, *claim);
     while (const auto frame = link.TakeFrame()) handler_.OnFrame(link.rank(), *frame);
     if (!open) Drop(link, kClosedWithoutDone);
@@ -168,6 +176,7 @@ void ControlServer::Admit(Link& link, const std::string& claim) {
   try {
     identity = CheckClaim(credentials_, link.hello(), claim);
   } catch (const Error& error) {
+    // No answer: a client without the token learns nothing, not even the generation.
     const bool forged = error.code() == ErrorCode::kPermissionDenied;
     Count(forged ? &Refusals::proof : &Refusals::malformed);
     return link.Close();
@@ -180,6 +189,8 @@ void ControlServer::Admit(Link& link, const std::string& claim) {
   }
   link.Send(MakeVerdict(credentials_, link.hello(), claim, verdict, options_.generation));
   if (!accepted) return link.Close();
+  // For ever: a rank that was lost cannot join again, as its peers have counted it as failed. A
+  // restart is another generation.
   joined_[identity.rank] = true;
   link.SetRank(static_cast<int>(identity.rank));
   link.SetSilenceTimeout(options_.heartbeat_timeout_s);

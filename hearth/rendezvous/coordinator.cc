@@ -7,6 +7,7 @@
 namespace hearth::rendezvous {
 namespace {
 
+// A driver that takes no events must not run out of memory. Other events are few.
 constexpr size_t kMaxLogLines = 4096;
 
 CoordinatorOptions Checked(CoordinatorOptions options) {
@@ -61,6 +62,7 @@ std::optional<Event> Coordinator::NextEvent(Deadline deadline) {
   std::unique_lock lock(mutex_);
   changed_.wait_until(lock, deadline.at(),
                       [this] { return !events_.empty() || closed_ || unreported_failure_; });
+  // Events that arrived before the failure are delivered first.
   if (events_.empty()) unreported_failure_ = false;
   return events_.Take();
 }
@@ -95,6 +97,7 @@ void Coordinator::Close() {
     closed_ = true;
     changed_.notify_all();
   }
+  // Without the lock: the service thread may need it to finish.
   server_->Stop();
 }
 
@@ -106,6 +109,7 @@ void Coordinator::OnJoin(int rank, const std::string& peer) {
 }
 
 void Coordinator::OnFrame(int rank, const Json& frame) {
+  // A missing or wrong field throws Json's exception; the server then drops the member.
   const auto type = frame.at("type").get<std::string>();
   if (type == "heartbeat") return;
   const std::lock_guard lock(mutex_);
@@ -125,11 +129,13 @@ void Coordinator::OnFrame(int rank, const Json& frame) {
   } else if (type == "log") {
     events_.AddLogLine({rank, frame.at("value")});
   } else if (type == "done") {
+    // A repeated "done" counts once.
     if (!membership_.done(rank)) ++done_;
     membership_.SetDone(rank);
     events_.AddEvent({rank, frame.at("value")});
   } else if (type == "failure") {
     Failure failure = Failure::FromJson(frame.at("failure"));
+    // Not what the message says: the connection is authenticated for this rank.
     failure.rank = rank;
     OnFailure(std::move(failure));
   } else {
@@ -170,6 +176,7 @@ void Coordinator::OnGather(int rank, const Json& frame) {
 
 void Coordinator::OnLost(int rank, ErrorCode code, const std::string& reason) {
   const std::lock_guard lock(mutex_);
+  // A rank may leave once it is done.
   if (membership_.done(rank)) return;
   SetFailure({.rank = rank, .host = HostOf(rank), .code = code, .message = reason, .lost = true});
 }
@@ -188,8 +195,9 @@ void Coordinator::OnAlarm() {
                                      membership_.DescribeReservation())});
 }
 
-// A rank may notice that another one left before this thread reads why, or that it did. A loss is
-// known after heartbeat_timeout_s at the latest; without one, the first report is the failure.
+// A rank may notice that another rank left before this thread has read that rank's failure or found
+// it lost. So a consequence waits for its cause, which is known after heartbeat_timeout_s at the
+// latest. Without a cause by then, the first consequence is the failure.
 void Coordinator::OnFailure(Failure failure) {
   if (!failure.consequence) return SetFailure(std::move(failure));
   consequence_ranks_.insert(failure.rank);

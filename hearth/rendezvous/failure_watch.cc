@@ -17,6 +17,7 @@ struct FailureWatch::State {
 FailureWatch::FailureWatch() : state_(std::make_shared<State>()) {}
 
 FailureWatch::Subscription FailureWatch::Subscribe(Callback callback) {
+  // Held over both steps: a failure between them would be missed or reported twice.
   const std::lock_guard lock(state_->callbacks_mutex);
   Subscription subscription;
   if (const auto known = failure()) {
@@ -33,6 +34,7 @@ void FailureWatch::Set(const Failure& failure) {
   {
     const std::lock_guard inner(state_->failure_mutex);
     if (state_->failure) return;
+    // Before the callbacks run: they may ask failed().
     state_->failure = failure;
   }
   for (const Callback& callback : state_->callbacks) callback(failure);
@@ -60,6 +62,8 @@ void FailureWatch::Subscription::Cancel() noexcept {
   if (!state_) return;
   {
     const std::lock_guard lock(state_->callbacks_mutex);
+    // The lock waits for a running callback. Erasing one position of a list keeps the others'
+    // positions.
     state_->callbacks.erase(position_);
   }
   state_.reset();

@@ -11,6 +11,7 @@ namespace {
 
 constexpr size_t kLengthBytes = 4;
 // Flag in a frame's length: the message continues in the next frame.
+// A length is at most 1 MiB, so the upper bits are free.
 constexpr uint32_t kMoreFollows = 1u << 31;
 
 }  // namespace
@@ -44,8 +45,8 @@ std::string EncodeMessage(const Json& message) {
 
 namespace {
 
-// Maximum nesting of arrays and objects in JSON text; in other text, up to the first syntax error.
-// Much faster than a parser callback.
+// Maximum nesting of arrays and objects. Scans the text, which is much faster than a callback of
+// the parser. In invalid JSON it is right up to the first syntax error, where the parser stops.
 int DeepestNesting(std::string_view text) {
   int open = 0;
   int deepest = 0;
@@ -53,6 +54,7 @@ int DeepestNesting(std::string_view text) {
   for (size_t at = 0; at < text.size(); ++at) {
     const char c = text[at];
     if (in_string) {
+      // An escaped character, such as a quote, does not end the string.
       at += c == '\\';
       in_string = c != '"';
     } else if (c == '"') {
@@ -86,6 +88,8 @@ std::optional<Json> FrameReader::Next() {
     const size_t size = length & ~kMoreFollows;
     Require(size <= kMaxFrameBytes, ErrorCode::kDataLoss,
             "a control frame has a length of {} bytes, over the limit of {}", size, kMaxFrameBytes);
+    // A message has one encoding. Small frames that never end would cost a client little and this
+    // process much.
     Require(!more || size == kMaxFrameBytes, ErrorCode::kDataLoss,
             "a control frame of {} bytes has the continuation flag, but is not full", size);
     Require(parts_.size() + size <= kMaxMessageBytes, ErrorCode::kDataLoss,

@@ -22,6 +22,7 @@ Link::Link(Connection connection, std::string hello, Deadline handshake)
     : connection_(std::move(connection)), hello_(std::move(hello)), handshake_(handshake) {}
 
 bool Link::Receive() {
+  // One read per event, so that a member that sends much does not delay the others.
   char bytes[16384];
   const auto got = connection_.TryRead(bytes, sizeof(bytes));
   if (!got) return true;

@@ -119,6 +119,7 @@ void Member::SendLogLine(const Json& value) { Send({{"type", "log"}, {"value", v
 void Member::Done(const Json& value) {
   {
     const std::lock_guard lock(mutex_);
+    // Before the message: the coordinator may close the connection as soon as it has read it.
     may_leave_ = true;
   }
   try {
@@ -146,6 +147,7 @@ std::optional<Json> Member::Request(const Json& request, const std::string& answ
                                     Deadline deadline) {
   {
     const std::lock_guard lock(mutex_);
+    // Before the request is sent: its answer may arrive at once.
     const bool fresh = answers_.try_emplace(answer).second;
     Require(fresh, ErrorCode::kInvalidArgument,
             "two threads of rank {} wait for '{}' at the same time", options_.rank, answer);
@@ -156,6 +158,7 @@ std::optional<Json> Member::Request(const Json& request, const std::string& answ
   changed_.wait_until(lock, deadline.at(), [&] { return slot || watch_.failed(); });
   std::optional<Json> value = std::move(slot);
   answers_.erase(answer);
+  // An answer that has arrived counts, even if a failure followed.
   if (!value && watch_.failed()) ThrowFailure(*watch_.failure());
   return value;
 }
@@ -165,6 +168,7 @@ void Member::Send(const Json& message) {
   const std::lock_guard lock(send_mutex_);
   if (leaving_) return;
   try {
+    // A deadline for each frame: a large message may take longer than the heartbeat timeout.
     for (size_t begin = 0; begin < bytes.size(); begin += kMaxFrameBytes) {
       connection_.Write(std::string_view(bytes).substr(begin, kMaxFrameBytes),
                         Deadline::After(heartbeat_timeout_s_));
@@ -182,6 +186,7 @@ void Member::Run() {
     std::optional<Deadline> leave_by;
     silent_after_ = Deadline::After(heartbeat_timeout_s_);
     while (!leave_by || !leave_by->expired()) {
+      // First: the constructor may have read frames behind the welcome.
       while (const auto frame = frames_.Next()) Dispatch(*frame);
       if (leaving_ && !leave_by) leave_by = Deadline::After(heartbeat_timeout_s_);
       if (beat.expired()) {

@@ -29,6 +29,7 @@ std::string ListNumbers(const std::vector<std::string>& ranks) {
 
 bool Membership::Reserve(int rank, std::string host, Json info) {
   State& member = at(rank);
+  // Other ranks may already have the list with the first reservation.
   if (member.reserved) return false;
   member.host = std::move(host);
   member.info = std::move(info);
@@ -47,6 +48,7 @@ std::optional<std::vector<Json>> Membership::Gather(int rank, const std::string&
   auto& values = gathers_[name];
   values[rank] = std::move(value);
   if (values.size() < members_.size()) return std::nullopt;
+  // The map is sorted by rank and complete.
   std::vector<Json> all;
   for (auto& [from, one] : values) all.push_back(std::move(one));
   gathers_.erase(name);
@@ -55,6 +57,7 @@ std::optional<std::vector<Json>> Membership::Gather(int rank, const std::string&
 
 std::string Membership::DescribeReservation() const {
   std::vector<std::string> missing;
+  // Grouped by host: what is missing is mostly a host or an executor, not single ranks.
   std::map<std::string, std::vector<std::string>> by_host;
   for (size_t rank = 0; rank < members_.size(); ++rank) {
     const State& member = members_[rank];

@@ -30,6 +30,7 @@ Fd RingMemory::Create(size_t capacity_bytes) {
           kMinCapacity);
   const size_t capacity = RoundUpToPages(capacity_bytes);
   Fd memory = CreateSharedMemory("hearth-ring", kControlBytes + capacity + WindowOf(capacity));
+  // Temporary: each side maps the memory itself, by RingMemory.
   const Mapping page(memory.get(), 0, kControlBytes);
   auto* control = new (page.data()) RingControl();
   control->capacity = capacity;

@@ -10,6 +10,8 @@
 namespace hearth::ring {
 
 void RingSignal::Notify(std::atomic<uint32_t>& peer_waits) {
+  // The plain load is enough in the usual case that the peer is awake; the exchange lets only one
+  // byte follow each sleep.
   if (peer_waits.load() == 0 || peer_waits.exchange(0) == 0) return;
   const char byte = 1;
   // A full buffer means that wake-ups are already pending; a waiting peer detects a closed socket.

@@ -24,6 +24,7 @@ bool RingWriter::WriteArrow(const ArrowSchema& schema, const ArrowArray& array, 
   const ArrowImage image(schema, array);
   for (int64_t row = 0; row < image.rows();) {
     const int64_t count = image.RowsWithin(row, block_bytes_);
+    // The rest is dropped: the reader needs no more rows, which is no error.
     if (!WriteRows(image, row, count, deadline)) return false;
     row += count;
   }
@@ -38,6 +39,7 @@ bool RingWriter::WriteRows(const ArrowImage& rows, int64_t begin, int64_t count,
   }
   std::byte* to = Reserve(EntryKind::kBatch, bytes, deadline);
   if (to == nullptr) return false;
+  // Directly into the ring: the only copy on the way to the reader.
   rows.Write(begin, count, {to, bytes});
   Publish(bytes);
   return true;
@@ -95,18 +97,21 @@ std::byte* RingWriter::Reserve(EntryKind kind, uint64_t bytes, Deadline deadline
            memory_.HasSpace(position_, control.released.load(), entry_bytes);
   };
   RingSignal::Outcome outcome = RingSignal::Outcome::kPeerGone;
+  // Also with enough space: a writer that never waits would not notice that its reader has died.
   if (!signal_.PeerGone()) outcome = signal_.WaitUntil(control.writer_waits, deadline, ready);
   if (control.reader_done.load() != 0) return nullptr;
   if (outcome != RingSignal::Outcome::kWoken) ThrowStalled(entry_bytes, outcome);
   EntryHeader header = {};
   header.kind = static_cast<uint32_t>(kind);
   header.bytes = bytes;
+  // Invisible to the reader until Publish() moves `written`.
   std::memcpy(memory_.At(position_), &header, sizeof(header));
   return memory_.At(position_) + sizeof(header);
 }
 
 void RingWriter::Publish(uint64_t bytes) {
   position_ = memory_.After(position_, sizeof(EntryHeader) + batch::AlignImage(bytes));
+  // After all bytes of the entry: the reader uses everything before `written`.
   memory_.control().written.store(position_);
   signal_.Notify(memory_.control().reader_waits);
 }
@@ -128,6 +133,7 @@ void RingWriter::Fail(const Error& error) {
   std::memcpy(control.failure_text, error.message().data(), bytes);
   control.failure_bytes = static_cast<uint32_t>(bytes);
   control.failure_code = static_cast<uint32_t>(error.code());
+  // Last: the reader uses code and text once it is set.
   control.failed.store(1);
   signal_.Notify(control.reader_waits);
 }

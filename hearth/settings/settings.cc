@@ -7,6 +7,7 @@
 namespace hearth::settings {
 namespace {
 
+// What a rank computes with; OfRunning() has how a run behaves.
 std::vector<Setting> OfComputing() {
   return {
       {.name = "devices",
@@ -45,6 +46,7 @@ std::vector<Setting> OfRunning() {
       {.name = "on_nan",
        .flag = "onNaN",
        .field = &Settings::on_nan,
+       // The default is Caffe's behaviour.
        .help = "a loss that is not a number: stop, or continue with a warning",
        .values = {"stop", "continue"}},
       {.name = "on_other_rows",
@@ -55,6 +57,7 @@ std::vector<Setting> OfRunning() {
       {.name = "connection",
        .flag = "connection",
        .field = &Settings::connection,
+       // CaffeOnSpark's two values; others are chosen by HEARTH_TRANSPORT.
        .help = "between hosts: infiniband is RDMA where all have a device that is up, else tcp; "
                "ethernet is tcp",
        .values = {"ethernet", "infiniband"}},
@@ -91,6 +94,7 @@ template <typename Number>
 std::optional<Number> ParseNumber(const std::string& text) {
   Number number{};
   const char* const end = text.data() + text.size();
+  // Without locale, blanks or a leading '+', so the texts are those that other languages accept.
   const auto [rest, error] = std::from_chars(text.data(), end, number);
   if (error != std::errc() || rest != end) return std::nullopt;
   return number;
@@ -101,11 +105,13 @@ std::optional<Number> ParseNumber(const std::string& text) {
 std::optional<InvalidRowLimit> ParseInvalidRowLimit(const std::string& text) {
   if (text.empty()) return InvalidRowLimit{};
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  // Digits alone are rows: "1" is one row, "1.0" all rows.
   if (std::all_of(text.begin(), text.end(), is_digit)) {
     const auto rows = ParseNumber<int64_t>(text);
     return rows ? std::optional(InvalidRowLimit{.rows = *rows}) : std::nullopt;
   }
   const auto fraction = ParseNumber<double>(text);
+  // Also false for NaN, which from_chars accepts.
   if (!fraction || !(*fraction >= 0 && *fraction <= 1)) return std::nullopt;
   return InvalidRowLimit{.fraction = *fraction};
 }

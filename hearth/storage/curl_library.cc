@@ -28,6 +28,8 @@ CurlLibrary LoadCurl() {
   };
   decltype(&curl_global_init) global_init = nullptr;
   load("curl_global_init", &global_init);
+  // Runs once and before any handle exists: curl_global_init was not thread-safe before 7.84. The
+  // initialisation of the static below serialises the callers.
   Require(global_init(CURL_GLOBAL_ALL) == CURLE_OK, ErrorCode::kInternal,
           "libcurl could not be set up");
   CurlLibrary curl;

@@ -17,12 +17,15 @@
 namespace hearth::storage {
 namespace {
 
+// Growth of ReadAll's buffer, and so the most that a wrong size from a server can cost.
 constexpr uint64_t kReadBytes = 64 << 20;
 
 bool HasPattern(std::string_view uri) {
   return uri.find_first_of("*?[", PathStart(uri)) != uri.npos;
 }
 
+// A parent that does not exist or is a file has no matches, as in a shell: `*/part-*` also meets
+// files.
 void AddMatches(const std::string& folder, const std::string& pattern,
                 std::vector<std::string>* found) {
   FileSystem& files = For(folder.empty() ? "." : folder);
@@ -40,6 +43,7 @@ void AddMatches(const std::string& folder, const std::string& pattern,
 
 void FileSystem::DeleteQuietly(const std::string& uri) noexcept {
   try {
+    // Never recursive: the callers delete temporary files that they have named themselves.
     Delete(uri, /*recursive=*/false);
   } catch (const std::exception& error) {
     log::Warning("{} is left behind: {}", uri, error.what());
@@ -61,6 +65,7 @@ std::string FileSystem::ReadAll(const std::string& uri) {
 }
 
 FileSystem& For(std::string_view uri, bool without_jvm) {
+  // Never destroyed, as below.
   static LocalFiles& local = *new LocalFiles;
   if (IsLocal(uri)) return local;
   Require(IsHdfs(Scheme(uri)), ErrorCode::kUnimplemented,
@@ -72,6 +77,8 @@ FileSystem& For(std::string_view uri, bool without_jvm) {
   static auto& opened = *new std::map<std::pair<std::string, bool>, std::unique_ptr<FileSystem>>;
   const RemoteUri parts = ParseRemote(uri);
   const std::lock_guard lock(mutex);
+  // One file system for each scheme and host, so that connections, tokens and the JVM are shared.
+  // The mutex covers the construction, which contacts no NameNode.
   auto& system = opened[{parts.prefix(), without_jvm}];
   if (!system) system = OpenHdfs(parts, without_jvm);
   return *system;

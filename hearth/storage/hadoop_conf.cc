@@ -24,6 +24,8 @@ std::string Trimmed(std::string_view text) {
   return std::string(text.substr(start, text.find_last_not_of(kBlanks) + 1 - start));
 }
 
+// Hadoop's files are simple XML: properties with a name and a value. Their samples contain whole
+// properties in comments, which must not count.
 std::string WithoutComments(std::string_view xml) {
   std::string text;
   for (;;) {
@@ -72,6 +74,7 @@ std::string Reachable(const std::string& web, const std::string& rpc) {
 std::string WebAddress(const HadoopConf& conf, const std::string& suffix, const std::string& rpc) {
   const bool https = conf.Get("dfs.http.policy") == "HTTPS_ONLY";
   const std::string key = https ? "dfs.namenode.https-address" : "dfs.namenode.http-address";
+  // Hadoop 3's default ports.
   const std::string otherwise = HostOf(rpc) + (https ? ":9871" : ":9870");
   return (https ? "https://" : "http://") + Reachable(conf.Get(key + suffix, otherwise), rpc);
 }
@@ -96,6 +99,7 @@ HadoopConf HadoopConf::FromEnvironment() {
   const std::string folder = HadoopConfFolder();
   if (folder.empty()) return conf;
   LocalFiles files;
+  // Hadoop's order of loading: a property of hdfs-site.xml replaces that of core-site.xml.
   for (const char* name : {"core-site.xml", "hdfs-site.xml"}) {
     const std::string file = Join(folder, name);
     if (files.Stat(file)) conf.AddXml(files.ReadAll(file), file);
@@ -109,6 +113,7 @@ void HadoopConf::AddXml(std::string_view xml, const std::string& file) {
           "{} has no <configuration>: it is not a Hadoop configuration", file);
   size_t at = 0;
   while (const auto property = Between(text, "property", &at)) {
+    // <name> and <value> may stand in either order.
     size_t inside = 0;
     const auto name = Between(*property, "name", &inside);
     inside = 0;
@@ -119,6 +124,9 @@ void HadoopConf::AddXml(std::string_view xml, const std::string& file) {
 
 std::string HadoopConf::Resolve(std::string value) const {
   for (int i = 0; i < kMaxSubstitutions; ++i) {
+    // The last "${" is an innermost one, so ${a.${b}} is resolved from the inside. As in Hadoop, an
+    // unknown name stays as written, and the number of steps is limited, since properties may refer
+    // to each other in a circle.
     const size_t start = value.rfind("${");
     const size_t end = value.find('}', std::min(start, value.size()));
     if (start == value.npos || end == value.npos) break;
@@ -177,6 +185,8 @@ RemoteUri WithAuthority(RemoteUri uri, const HadoopConf& conf) {
 }
 
 std::vector<std::string> WebAddresses(const RemoteUri& uri, const HadoopConf& conf) {
+  // A webhdfs: URI contains a web address; an hdfs: URI contains that of the RPC port, so the
+  // configuration must tell the web address.
   if (uri.scheme == "webhdfs") return {"http://" + uri.authority};
   if (uri.scheme == "swebhdfs") return {"https://" + uri.authority};
   const std::vector<std::string> services = conf.GetList("dfs.nameservices");
@@ -199,6 +209,7 @@ std::vector<std::string> WebAddresses(const RemoteUri& uri, const HadoopConf& co
   const bool is_own = conf.Get("dfs.namenode.rpc-address") == uri.authority ||
                       (Scheme(own) == uri.scheme && ParseRemote(own).authority == uri.authority);
   const bool has_port = uri.authority.rfind(':') != std::string::npos;
+  // 8020: Hadoop's default RPC port.
   const std::string rpc = has_port ? uri.authority : uri.authority + ":8020";
   return {WebAddress(is_own ? conf : HadoopConf(), "", rpc)};
 }
@@ -206,6 +217,7 @@ std::vector<std::string> WebAddresses(const RemoteUri& uri, const HadoopConf& co
 std::string HadoopUser() {
   const std::string choice = Environment("HADOOP_USER_NAME");
   if (!choice.empty()) return choice;
+  // getpwuid() shares one buffer among all threads.
   std::array<char, 4096> buffer{};
   passwd entry{}, *found = nullptr;
   getpwuid_r(geteuid(), &entry, buffer.data(), buffer.size(), &found);

@@ -72,6 +72,8 @@ class Bytes {
   std::string_view left_;
 };
 
+// Credentials.readFields of Hadoop: the number of tokens, then alias and token for each. The
+// secrets behind them are not read.
 std::vector<Token> WritableTokens(Bytes bytes) {
   std::vector<Token> tokens;
   for (uint64_t count = bytes.WritableNumber(); count > 0; --count) {
@@ -102,6 +104,7 @@ std::vector<std::pair<uint64_t, std::string_view>> Members(Bytes message) {
   return members;
 }
 
+// TokenProto: identifier = 1, password = 2, kind = 3, service = 4.
 Token ProtobufToken(std::string_view message) {
   Token token;
   std::string_view* const fields[] = {&token.identifier, &token.password, &token.kind,
@@ -124,6 +127,8 @@ std::vector<Token> ProtobufTokens(Bytes bytes) {
   return tokens;
 }
 
+// The inverse of WritableText. The byte -112 - n announces a size of n bytes, most significant
+// first.
 void AppendWritable(std::string_view field, std::string* to) {
   if (field.size() <= 127) {
     *to += static_cast<char>(field.size());
@@ -151,6 +156,7 @@ std::string Base64Url(std::string_view bytes) {
   return text;
 }
 
+// As Hadoop's Token.encodeToUrlString: the value of WebHDFS's parameter "delegation".
 std::string Encoded(const Token& token) {
   std::string bytes;
   for (const auto field : {token.identifier, token.password, token.kind, token.service}) {
@@ -206,6 +212,7 @@ std::vector<std::string> NamesOf(std::string_view authority, const HadoopConf& c
 
 std::string TokenIn(std::string_view credentials, const std::vector<std::string>& hosts) {
   Bytes bytes(credentials);
+  // Magic, then the form: 0 is Writable, which YARN writes, 1 is protobuf (since Hadoop 3).
   if (bytes.Take(4) != "HDTS") ThrowDamaged();
   const uint8_t form = bytes.Byte();
   if (form > 1) ThrowDamaged();
@@ -214,6 +221,8 @@ std::string TokenIn(std::string_view credentials, const std::vector<std::string>
     return token.kind != "HDFS_DELEGATION_TOKEN" && token.kind != "WEBHDFS delegation" &&
            token.kind != "SWEBHDFS delegation";
   });
+  // Without a name to compare, a choice among several tokens could give one to a server that it is
+  // not meant for.
   if (hosts.empty()) return tokens.size() == 1 ? Encoded(tokens.front()) : "";
   const auto match = std::ranges::find_if(tokens, [&](const Token& token) {
     return std::ranges::any_of(hosts, [&](const std::string& host) { return IsFor(token, host); });
@@ -245,6 +254,7 @@ bool CurrentToken::Replace(const std::string& refused) {
     log::Warning("No newer delegation token is available: {}", error.what());
   }
   const std::lock_guard lock(mutex_);
+  // Again: another thread may have replaced it while find_() was running.
   if (token_ != refused) return true;
   if (found.empty() || found == refused) return false;
   token_ = std::move(found);
@@ -252,6 +262,8 @@ bool CurrentToken::Replace(const std::string& refused) {
 }
 
 std::string WithoutToken(std::string text, const std::string& token) {
+  // Three passes, since an error may quote a redirect of the server (any token after
+  // "delegation="), a URL with a password, or the token alone.
   text = WithoutPassword(std::move(text));
   constexpr std::string_view kParameter = "delegation=";
   for (size_t at = 0; (at = text.find(kParameter, at)) != text.npos;) {

@@ -35,6 +35,8 @@ std::unique_ptr<FileSystem> OpenWebHdfs(const RemoteUri& named) {
     const std::string own = conf.Get("fs.defaultFS");
     if (Scheme(own) == uri.scheme) uri.authority = ParseRemote(own).authority;
   }
+  // By value: the function is called for as long as the file system lives, which is as long as the
+  // process does.
   options.find_token = [authority = uri.authority, conf] { return TokenFor(authority, conf); };
   options.token = options.find_token();
   return std::make_unique<WebHdfs>(std::move(options));
@@ -47,12 +49,16 @@ bool IsHdfs(std::string_view scheme) {
 }
 
 std::unique_ptr<FileSystem> OpenHdfs(const RemoteUri& uri, bool without_jvm) {
+  // Before HEARTH_HDFS is read: the caller's process must not start a JVM whatever a user has
+  // chosen.
   if (without_jvm) return OpenWebHdfs(uri);
   const std::string choice = Environment("HEARTH_HDFS");
   Require(choice.empty() || choice == "auto" || choice == "libhdfs" || choice == "webhdfs",
           ErrorCode::kInvalidArgument, "HEARTH_HDFS={} must be auto, libhdfs or webhdfs", choice);
   const bool over_http = uri.scheme == "webhdfs" || uri.scheme == "swebhdfs";
   if (choice == "webhdfs" || over_http) return OpenWebHdfs(uri);
+  // Both are checked before libhdfs is chosen: a JVM without all jars ends the process instead of
+  // returning an error.
   const bool found = !FindLibHdfs().empty() && MissingOnClassPath().empty();
   if (choice != "libhdfs" && !found) return OpenWebHdfs(uri);
   bool kerberos = false;

@@ -36,12 +36,16 @@ struct Exchange {
   int read_errno = 0;
 };
 
+// Called by libcurl for each part of a body. A return value other than the size makes libcurl fail
+// with CURLE_WRITE_ERROR; Check() then finds the reason in the Exchange.
 size_t Receive(char* data, size_t one, size_t count, void* context) {
   const size_t size = one * count;
   auto* exchange = static_cast<Exchange*>(context);
   long status = 0;
   Curl().get(exchange->handle, CURLINFO_RESPONSE_CODE, &status);
   HttpAnswer& answer = exchange->answer;
+  // Only a successful response holds the file's bytes. The bodies of redirects and errors are
+  // texts.
   const std::span<char> store = exchange->request.store;
   if (status == 200 && !store.empty()) {
     exchange->too_long = size > store.size() - answer.stored;
@@ -65,6 +69,7 @@ size_t ReceiveHead(char*, size_t one, size_t count, void* context) {
   return exchange->head_too_long ? 0 : size;
 }
 
+// pread with its own offset: the same spooled file is sent again by a retry, from its start.
 size_t SendBody(char* data, size_t one, size_t capacity, void* context) {
   auto* exchange = static_cast<Exchange*>(context);
   const uint64_t left = exchange->request.body_size - exchange->sent;
@@ -81,11 +86,14 @@ size_t SendBody(char* data, size_t one, size_t capacity, void* context) {
   return static_cast<size_t>(count);
 }
 
+// libcurl rewinds the body if it must send it again, such as after a login or on a connection that
+// turned out to be closed.
 int SeekBody(void* context, curl_off_t offset, int origin) {
   static_cast<Exchange*>(context)->sent = static_cast<uint64_t>(offset);
   return origin == SEEK_SET ? CURL_SEEKFUNC_OK : CURL_SEEKFUNC_CANTSEEK;
 }
 
+// Called by libcurl about once a second while it waits, more often during a transfer.
 int Continue(void* context, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
   const Cancellation* cancellation = static_cast<Exchange*>(context)->request.cancellation;
   return cancellation != nullptr && cancellation->cancelled() ? 1 : 0;
@@ -93,6 +101,7 @@ int Continue(void* context, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
 
 void SetLimits(const HttpRequest& request, CURL* handle) {
   const CurlLibrary& curl = Curl();
+  // Else libcurl uses SIGALRM to limit the resolver's time, which is not safe with threads.
   curl.set(handle, CURLOPT_NOSIGNAL, 1L);
   curl.set(handle, CURLOPT_PROTOCOLS, static_cast<long>(CURLPROTO_HTTP | CURLPROTO_HTTPS));
   curl.set(handle, CURLOPT_FOLLOWLOCATION, 0L);
@@ -100,6 +109,8 @@ void SetLimits(const HttpRequest& request, CURL* handle) {
   curl.set(handle, CURLOPT_HTTP09_ALLOWED, 0L);
   curl.set(handle, CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
   curl.set(handle, CURLOPT_CONNECTTIMEOUT, kConnectSeconds);
+  // A stalled transfer fails after request.seconds, whatever its size. The limit of the whole
+  // request grows with the body.
   curl.set(handle, CURLOPT_LOW_SPEED_LIMIT, 1L);
   curl.set(handle, CURLOPT_LOW_SPEED_TIME, static_cast<long>(request.seconds + 0.999));
   const double whole = request.seconds + static_cast<double>(request.body_size) / kSlowestBytes;
@@ -127,6 +138,7 @@ void SetExchange(Exchange* exchange, curl_slist* headers) {
     curl.set(handle, CURLOPT_HTTPAUTH, static_cast<long>(CURLAUTH_NEGOTIATE));
     curl.set(handle, CURLOPT_USERPWD, ":");  // the user of the ticket
   }
+  // After UPLOAD, which by itself sets the method to PUT. It also gives DELETE its name.
   curl.set(handle, CURLOPT_CUSTOMREQUEST, request.method.c_str());
   curl.set(handle, CURLOPT_WRITEFUNCTION, Receive);
   curl.set(handle, CURLOPT_WRITEDATA, exchange);
@@ -168,6 +180,7 @@ ErrorCode CodeOf(CURLcode result) {
 void Check(CURLcode result, const Exchange& exchange, const char* detail) {
   if (result == CURLE_OK) return;
   const std::string host = HostOfUrl(exchange.request.url);
+  // The callbacks' own reasons come first: libcurl reports each of them as a failed write or read.
   if (exchange.head_too_long) {
     Throw(ErrorCode::kDataLoss, "{} sent more than the {} bytes allowed for response headers", host,
           kLargestHead);
@@ -202,6 +215,7 @@ bool Cancellation::Pause(double seconds) const {
 HttpClient::HttpClient() : process_(getpid()) {}
 
 HttpClient::~HttpClient() {
+  // In a forked child: see Take().
   if (process_ != getpid()) return;
   for (void* handle : idle_) Curl().cleanup(handle);
 }
@@ -226,6 +240,7 @@ void* HttpClient::Take() {
   return handle;
 }
 
+// The reset drops the pointers to the request's memory and keeps the connection.
 void HttpClient::Give(void* handle) {
   Curl().reset(handle);
   {

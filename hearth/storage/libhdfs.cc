@@ -22,6 +22,7 @@
 namespace hearth::storage {
 namespace {
 
+// libhdfs copies each call's bytes through an array of that size on the JVM's heap.
 constexpr size_t kLargestCall = 8 << 20;
 constexpr int kOtherException = 255;  // libhdfs's errno for unknown exceptions
 
@@ -85,6 +86,8 @@ void* LibHdfsFiles::fs() {
           "available here; start processes by spawn (multiprocessing.set_start_method), or set "
           "HEARTH_HDFS=webhdfs",
           name_node_);
+  // After the check above: in a forked child the mutex may be locked for ever by a thread of the
+  // parent.
   const std::lock_guard lock(mutex_);
   if (fs_ != nullptr) return fs_;
   const std::string missing = MissingOnClassPath();
@@ -97,6 +100,7 @@ void* LibHdfsFiles::fs() {
   LibHdfs().set_name_node(builder, name_node_.c_str());
   {
     const SignalHandlerGuard guard;
+    // Before the JVM starts: a child that another thread forks meanwhile already lacks its threads.
     jvm_process = getpid();
     fs_ = LibHdfs().connect(builder);
   }
@@ -105,6 +109,7 @@ void* LibHdfsFiles::fs() {
 }
 
 void LibHdfsFiles::Fail(const std::string& doing, const std::string& uri) const {
+  // Saved before any other call into libhdfs, which may change it.
   const int error_number = errno;
   const char* cause = LibHdfs().root_cause == nullptr ? nullptr : LibHdfs().root_cause();
   const std::string what = fmt::format("cannot {} {} as {} by libhdfs", doing, uri, who_);
@@ -138,6 +143,7 @@ std::vector<FileStatus> LibHdfsFiles::List(const std::string& folder) {
   Require(!itself || itself->is_folder, ErrorCode::kInvalidArgument,
           "cannot list {} as {}: it is not a folder", folder, who_);
   int count = 0;
+  // libhdfs returns null for an empty folder, too; only errno tells an error.
   errno = 0;
   LibHdfsFileInfo* infos = LibHdfs().list(fs(), path.c_str(), &count);
   if (infos == nullptr && errno != 0) Fail("list", folder);
@@ -167,6 +173,7 @@ std::unique_ptr<InputFile> LibHdfsFiles::Open(const std::string& uri) {
       const int32_t count =
           LibHdfs().pread(fs(), file->get(), static_cast<int64_t>(offset + done), data + done,
                           static_cast<int32_t>(std::min(size - done, kLargestCall)));
+      // hdfs.h: data is temporarily unavailable, but this is not the end of the file.
       if (count < 0 && errno == EINTR) continue;
       if (count < 0) Fail("read", uri);
       Require(count > 0, ErrorCode::kDataLoss,
@@ -182,6 +189,7 @@ void LibHdfsFiles::Write(const std::string& uri, const SpoolFile& bytes, int fla
   const std::string path = PathOf(uri);
   OpenedFile file(fs(), LibHdfs().open(fs(), path.c_str(), flags, 0, 0, 0));
   if (file.get() == nullptr) Fail("create", uri);
+  // Written in blocks from the spooled file, as a file may be larger than the memory.
   std::vector<char> block(std::min<uint64_t>(bytes.size(), kLargestCall));
   for (uint64_t done = 0; done < bytes.size();) {
     const ssize_t count = pread(bytes.fd(), block.data(), block.size(), static_cast<off_t>(done));
@@ -196,6 +204,8 @@ void LibHdfsFiles::Write(const std::string& uri, const SpoolFile& bytes, int fla
     }
     done += static_cast<uint64_t>(count);
   }
+  // HDFS completes the last block at close, so only a successful close means that the bytes are
+  // stored.
   if (!file.Close()) Fail("write", uri);
 }
 
@@ -230,6 +240,7 @@ void LibHdfsFiles::Append(const std::string& uri, std::string_view bytes) {
   if (LibHdfs().rename(fs(), source.c_str(), target.c_str()) == 0) return;
   const int error_number = errno;
   DeleteQuietly(temporary);
+  // Another writer has created the file since the first look.
   if (Stat(uri)) return Write(uri, spool, O_WRONLY | O_APPEND);
   errno = error_number;
   Fail("append to", uri);

@@ -33,6 +33,7 @@ std::vector<std::string> JarNames() {
       if (IsFile(entry)) names.push_back(NameOf(entry));
       continue;
     }
+    // A folder that does not exist has no jars; Java ignores it, too.
     std::error_code ignored;
     for (const auto& file : fs::directory_iterator(FolderOf(entry), ignored)) {
       names.push_back(file.path().filename().string());
@@ -44,6 +45,7 @@ std::vector<std::string> JarNames() {
 // libjvm must be loaded before libhdfs, which has no path to it.
 void LoadJvm() {
   const std::string home = Environment("JAVA_HOME");
+  // Java 9 and later; Java 8.
   for (const char* folder : {"/lib/server", "/jre/lib/amd64/server", "/jre/lib/aarch64/server"}) {
     const std::string file = home + folder + "/libjvm.so";
     if (!home.empty() && IsFile(file)) {
@@ -123,6 +125,7 @@ std::string MissingOnClassPath() {
     });
   };
   if (!has("hadoop-common-") && !has("hadoop-client-api-")) return "Hadoop's jars";
+  // hadoop-client-api, the jar that Spark ships, contains no third-party classes.
   return has("commons-lang3-") ? "" : "commons-lang3";
 }
 

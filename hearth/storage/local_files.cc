@@ -58,6 +58,7 @@ class LocalInput : public InputFile {
     size_ = static_cast<uint64_t>(status.st_size);
   }
 
+  // pread may return less than requested before the end, such as on a network file system.
   size_t ReadAt(uint64_t offset, void* data, size_t size) override {
     size_t done = 0;
     while (done < size) {
@@ -99,9 +100,12 @@ class LocalOutput : public OutputFile {
   void Append(std::string_view bytes) override { WriteAll(fd_.get(), bytes, path_); }
 
   void Commit() override {
+    // Before the name exists: after a power failure the name must not lead to an empty file.
     if (fsync(fd_.get()) != 0) ThrowErrno(errno, fmt::format("cannot write {}", path_));
     if (!named_) {
       const std::string unnamed = fmt::format("/proc/self/fd/{}", fd_.get());
+      // linkat cannot replace an existing file, so the temporary name comes first and rename
+      // replaces.
       if (linkat(AT_FDCWD, unnamed.c_str(), AT_FDCWD, temporary_.c_str(), AT_SYMLINK_FOLLOW) != 0) {
         ThrowErrno(errno, fmt::format("cannot name {}", path_));
       }
@@ -110,6 +114,8 @@ class LocalOutput : public OutputFile {
     if (rename(temporary_.c_str(), path_.c_str()) != 0) {
       ThrowErrno(errno, fmt::format("cannot rename {} to {}", temporary_, path_));
     }
+    // The name is final now; a valid descriptor would make the destructor delete the temporary
+    // file.
     fd_.Reset();
     SyncDirectory(path_);
   }
@@ -160,6 +166,7 @@ std::unique_ptr<OutputFile> LocalFiles::Create(const std::string& uri) {
 
 void LocalFiles::Append(const std::string& uri, std::string_view bytes) {
   const std::string path = LocalPath(uri);
+  // O_APPEND: the kernel moves each write to the end, so several processes can append to one file.
   const Fd fd(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
   if (!fd.valid()) ThrowErrno(errno, fmt::format("cannot write {}", path));
   WriteAll(fd.get(), bytes, path);
@@ -179,6 +186,7 @@ void LocalFiles::Rename(const std::string& from, const std::string& to) {
 bool LocalFiles::Delete(const std::string& uri, bool recursive) {
   const std::string path = LocalPath(uri);
   std::error_code error;
+  // Both report a missing file as "nothing removed" rather than as an error.
   const bool removed = recursive ? fs::remove_all(path, error) > 0 : fs::remove(path, error);
   if (error.value() == ENOTEMPTY) {
     Throw(ErrorCode::kInvalidArgument, "cannot delete {}: the folder is not empty", path);

@@ -34,6 +34,9 @@ void ReadAhead::AbandonInChild() {
   if (next_.valid()) new std::future<Window>(std::move(next_));  // destroying it would wait forever
 }
 
+// Each turn serves a part of the read: from a window in memory, else from the window that a thread
+// has fetched ahead, else by a fetch of this thread. The mutex is held during fetches into windows,
+// so concurrent readers of one file wait for each other there; only large reads run in parallel.
 size_t ReadAhead::ReadAt(uint64_t offset, void* data, size_t size) {
   if (offset >= size_) return 0;
   size = std::min<uint64_t>(size, size_ - offset);
@@ -48,17 +51,21 @@ size_t ReadAhead::ReadAt(uint64_t offset, void* data, size_t size) {
       done += copied;
       continue;
     }
+    // Asked before TakeNext, which moves window_.
     in_order = window_.Precedes(at);
     if (TakeNext(at)) continue;
     if (rest < kLargestWindow) {
       MoveWindow(at, rest);
     } else {
+      // An empty window at the end of this read, by which the next read is recognised as
+      // sequential.
       if (in_order) window_ = {at + rest, 0, nullptr};
       lock.unlock();
       fetch_(at, out + done, rest, cancellation_);
       return size;
     }
   }
+  // Only after sequential reads: a fetch ahead of random reads would be wasted.
   if (in_order) StartNext();
   return size;
 }
@@ -84,6 +91,8 @@ bool ReadAhead::TakeNext(uint64_t offset) {
   try {
     Window next = next_.get();
     if (!in_order) {
+      // Reads at other offsets came in between. They may continue, so their window is kept, and the
+      // windows shrink, as less of each is used.
       previous_ = std::move(window_);
       window_size_ = std::max(window_size_ / 2, kFirstWindow);
     }
@@ -95,6 +104,8 @@ bool ReadAhead::TakeNext(uint64_t offset) {
 }
 
 void ReadAhead::MoveWindow(uint64_t offset, size_t size) {
+  // The windows double while reads are sequential: a footer costs one small request, and a file
+  // that is read in full soon costs few.
   if (window_.Precedes(offset)) {
     const size_t larger = std::min(2 * window_size_, kLargestWindow);
     window_ = FetchWindow(offset, std::max(larger, size));
@@ -102,6 +113,8 @@ void ReadAhead::MoveWindow(uint64_t offset, size_t size) {
     return;
   }
   Window* const others[] = {&previous_, &random_};
+  // A read that continues another window than the last one: a second reader, or the values behind
+  // an index. Its window becomes the sequential one and starts to grow again.
   const auto other = std::ranges::find_if(others, [offset](const Window* window) {
     return window->size > 0 && window->Precedes(offset);
   });
@@ -124,6 +137,7 @@ ReadAhead::Window ReadAhead::FetchWindow(uint64_t offset, size_t size) {
 
 void ReadAhead::StartNext() {
   if (next_.valid() && ++skipped_moves_ < kMaxSkippedMoves) return;
+  // The future's destructor waits for its thread, which writes into a window of this object.
   next_ = {};  // waits for an unused fetch
   skipped_moves_ = 0;
   const uint64_t at = window_.end();

@@ -16,6 +16,8 @@
 namespace hearth::storage {
 namespace {
 
+// Spark's local folders come first: they are on the large disks, while /tmp is often small or
+// memory.
 std::vector<std::string> Folders() {
   std::vector<std::string> folders = LocalFolders();
   if (const std::string variable = Environment("TMPDIR"); !variable.empty())
@@ -24,6 +26,7 @@ std::vector<std::string> Folders() {
   return folders;
 }
 
+// A file without a name needs no removal: the kernel frees it with its last descriptor.
 int OpenUnnamed(const std::string& folder) {
   const int fd = open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   if (fd >= 0) return fd;

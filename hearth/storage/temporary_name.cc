@@ -19,6 +19,7 @@ std::string TemporaryFor(const std::string& uri) {
   const std::string file = IsLocal(uri) ? uri : ParseRemote(uri).text();
   std::string name = NameOf(file);
   if (name.size() > kLongestName) {
+    // Not within a UTF-8 character: the names of HDFS are text.
     size_t end = kLongestName;
     while (end > 0 && (static_cast<unsigned char>(name[end]) & 0xc0) == 0x80) --end;
     name.resize(end);

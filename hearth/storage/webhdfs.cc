@@ -21,12 +21,15 @@ constexpr size_t kMaxEntries = 10'000'000;
 constexpr int kMaxRedirects = 4;
 constexpr size_t kLargestFetch = 32 << 20;  // fits into the time limit of one response
 constexpr int kMaxDamagedAnswers = 3;
+// In seconds: short enough for a dropped connection, and long enough for a failover of NameNodes,
+// which takes tens of seconds.
 constexpr double kFirstPause = 0.1, kLongestPause = 5;
 
 bool IsRedirect(const HttpAnswer& answer) {
   return answer.status >= 301 && answer.status <= 308 && answer.status != 304;
 }
 
+// Transient failures: those after which the same call may succeed later, or at another NameNode.
 bool MayPass(ErrorCode code) {
   return code == ErrorCode::kUnavailable || code == ErrorCode::kDeadlineExceeded;
 }
@@ -44,6 +47,8 @@ class WebHdfs::Attempts {
   bool Next(const Cancellation* cancellation, Deadline sooner) {
     if (until_.expired() || sooner.expired()) return false;
     static thread_local std::minstd_rand random{std::random_device{}()};
+    // Between half and all of the pause, at random: the tasks of a job fail together, and must not
+    // return together.
     const double share = 0.5 + 0.5 * static_cast<double>(random() % 1000) / 1000;
     const double pause = std::min(pause_ * share, until_.remaining());
     pause_ = std::min(2 * pause_, kLongestPause);
@@ -73,6 +78,8 @@ WebHdfs::WebHdfs(WebHdfsOptions options)
 
 std::string WebHdfs::Url(const Call& call, const std::string& address,
                          const Attempts& attempts) const {
+  // The identity is a token, else the ticket of the connection (SPNEGO), else a name that the
+  // server believes, as clusters without Kerberos do.
   std::string url = fmt::format("{}/webhdfs/v1{}?op={}", address,
                                 Escaped(ParseRemote(call.uri).path), call.operation);
   if (!attempts.token.empty()) {
@@ -98,12 +105,17 @@ void WebHdfs::Fail(const Call& call, const std::string& address, ErrorCode code,
 HttpAnswer WebHdfs::Try(const Call& call, const std::string& address, Attempts* attempts) {
   HttpRequest request;
   request.method = call.method;
+  // Kept with the attempt: another thread may replace token_ before this attempt is refused.
   attempts->token = token_.Get();
   request.url = Url(call, address, *attempts);
+  // Excluded for one attempt only. If all replicas are on that DataNode, the next one may ask for
+  // it again.
   attempts->excluded.clear();
   request.largest_answer = call.largest_answer;
   request.seconds = options_.answer_seconds;
   request.cancellation = call.cancellation;
+  // libcurl must not repeat these silently: a second rename does not find its source, a second
+  // append doubles the bytes.
   request.only_once = call.lost != nullptr || !call.repeat;
   request.negotiate = options_.kerberos && attempts->token.empty();
   const bool has_data_node = call.body != nullptr || !call.store.empty();
@@ -146,6 +158,9 @@ HttpAnswer WebHdfs::Try(const Call& call, const std::string& address, Attempts* 
   }
 }
 
+// Each turn makes one attempt and classifies its outcome: return it, repeat it with a newer token,
+// pause and repeat it, perhaps at the next NameNode, or fail. `Call::lost` and `once` prevent a
+// repetition that could execute the call twice.
 HttpAnswer WebHdfs::Do(const Call& call) {
   Attempts attempts(call.repeat ? options_.repeat_seconds : 0);
   const Deadline first_contact = Deadline::After(options_.first_contact_seconds);
@@ -164,15 +179,20 @@ HttpAnswer WebHdfs::Do(const Call& call) {
                                answer.stored, call.store.size())};
       } else {
         refusal = ReadRefusal(answer.status, answer.body);
+        // A permanent refusal, such as a missing file, comes from an active NameNode: start there
+        // next time.
         if (!MayPass(refusal.remedy)) active_ = index;
       }
     } catch (const Error& error) {
       const bool repeat = MayPass(error.code()) || error.code() == ErrorCode::kDataLoss;
       refusal = {error.code(), repeat ? Remedy::kRepeat : Remedy::kNone, error.message()};
+      // The request may have been executed although no response arrived. A call whose body is
+      // needed has not been executed before the body was sent.
       if (call.lost != nullptr && (!call.once || attempts.sent)) *call.lost = true;
       attempts.NextAddress();
     }
     if (refusal.remedy == Remedy::kOther) attempts.NextAddress();
+    // Appended bytes may already be in the file.
     const bool may_repeat = !(call.once && attempts.sent);
     // Also if there was no token when the file system was opened.
     const bool wants_token =
@@ -182,6 +202,7 @@ HttpAnswer WebHdfs::Do(const Call& call) {
       log::Info("Using a newer delegation token: {}", WithoutToken(refusal.text, attempts.token));
       continue;
     }
+    // Before the first response the address is probably wrong; waiting two minutes would hide that.
     const bool again =
         MayPass(refusal.remedy) && may_repeat &&
         (refusal.code != ErrorCode::kDataLoss || attempts.DamagedAgain()) &&
@@ -214,6 +235,8 @@ std::vector<FileStatus> WebHdfs::List(const std::string& folder) {
     try {
       listing = ReadListing(Do(call).body, folder);
     } catch (const Error& error) {
+      // Servers before Hadoop 2.9 do not know LISTSTATUS_BATCH and refuse it as an invalid
+      // operation.
       if (error.code() != ErrorCode::kInvalidArgument || !found.empty()) throw;
       auto whole = ListOnce(folder);  // throws if the folder is the problem
       has_batches_ = false;
@@ -221,6 +244,8 @@ std::vector<FileStatus> WebHdfs::List(const std::string& folder) {
     }
     if (!listing.is_folder)
       Fail(call, options_.addresses[active_], ErrorCode::kInvalidArgument, "it is not a folder");
+    // The server continues after the name that it is given. One that repeats names would be asked
+    // for ever.
     const bool moves = !listing.entries.empty() &&
                        (found.empty() || found.back().uri < listing.entries.front().uri);
     std::ranges::move(listing.entries, std::back_inserter(found));
@@ -258,6 +283,7 @@ void WebHdfs::Fetch(const std::string& uri, uint64_t offset, std::span<char> out
 }
 
 void WebHdfs::CheckSame(const std::string& uri, uint64_t id, const Cancellation& cancellation) {
+  // HttpFS reports no ids; there, a replaced file is noticed only if it is shorter.
   if (id == 0) return;
   Call call{.doing = "read", .uri = uri, .method = "GET", .operation = "GETFILESTATUS"};
   call.cancellation = &cancellation;

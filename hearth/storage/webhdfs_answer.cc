@@ -45,6 +45,7 @@ std::string Text(const json& object, const char* name) {
 
 int64_t Number(const json& object, const char* name) {
   const json& value = Member(object, name);
+  // 9.0e18 is below 2^63, so that the conversion is defined.
   Require(value.is_number_integer() && value.get<double>() >= 0 && value.get<double>() < 9.0e18,
           ErrorCode::kDataLoss, "{} in the answer is not a size or time", name);
   return value.get<int64_t>();
@@ -144,6 +145,8 @@ bool MayWrap(std::string_view exception, std::string_view message) {
 
 const Known* FindKnown(std::string_view exception, std::string_view message) {
   const auto says = [&](const Known& known) { return known.IsSaidBy(exception, message); };
+  // The class decides where it is specific: words of a message may be parts of a path that the user
+  // chose.
   const auto exact = std::ranges::find(kKnown, exception, &Known::words);
   // HttpFS and some DataNodes wrap the cause, whose class is then in the message.
   if (exact == kKnown.end()) {
@@ -160,6 +163,7 @@ Refusal OfStatus(long status) {
     return {ErrorCode::kPermissionDenied, Remedy::kNone,
             fmt::format("the server requires a login (HTTP 401): {}", kNoLogin)};
   }
+  // Proxies and overloaded servers respond so, without Hadoop's JSON.
   if (status == 429 || status >= 500) {
     return {ErrorCode::kUnavailable, Remedy::kRepeat,
             fmt::format("the server failed (HTTP {})", status)};
@@ -222,14 +226,18 @@ Listing ReadListing(std::string_view body, const std::string& folder) {
     listing.more = Number(*batch, "remainingEntries") > 0;
     statuses = &Member(*batch, "partialListing");
   }
+  // LISTSTATUS has {"FileStatuses": {"FileStatus": [...]}}; LISTSTATUS_BATCH puts that into
+  // "partialListing" and adds the number of entries that follow.
   const json& entries = Member(Member(*statuses, "FileStatuses"), "FileStatus");
   Require(entries.is_array(), ErrorCode::kDataLoss, "FileStatus in the answer is not a list");
   for (const json& entry : entries) {
     const std::string name = Text(entry, "pathSuffix");
+    // WebHDFS lists a file as one entry without a name.
     if (name.empty()) {
       listing.is_folder = false;
       return listing;
     }
+    // A name with a '/' would let a server lead a recursive reader out of the folder.
     Require(
         name.find_first_of(std::string_view("/\0", 2)) == name.npos && name != "." && name != "..",
         ErrorCode::kDataLoss, "the answer lists a file without a valid name");

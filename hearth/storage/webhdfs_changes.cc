@@ -28,6 +28,7 @@ std::unique_ptr<OutputFile> WebHdfs::Create(const std::string& uri) {
   Upload(temporary, SpoolFile());
   SpooledOutput::Steps steps;
   steps.upload = [this, uri, temporary](const SpoolFile& bytes) {
+    // Create() has made the temporary file, empty; this replaces it.
     Upload(temporary, bytes);
     const auto target = Stat(uri);
     Replace(temporary, uri, target.has_value());
@@ -40,6 +41,7 @@ bool WebHdfs::AppendNew(const std::string& uri, const SpoolFile& bytes) {
   const std::string temporary = TemporaryFor(uri);
   try {
     Upload(temporary, bytes);
+    // The file appears with all its bytes, or another writer's stays: CREATE would empty that one.
     if (RenameOnce(temporary, uri, "NONE")) return true;
   } catch (const Error& error) {
     DeleteOnce(temporary);
@@ -56,6 +58,7 @@ void WebHdfs::Append(const std::string& uri, std::string_view bytes) {
   spool.Append(bytes);
   auto there = Stat(uri);
   if (!there && AppendNew(uri, spool)) return;
+  // Another writer has created it. Its size before the append decides below.
   if (!there) there = Stat(uri);
   bool lost = false;
   Call call{.doing = "append to", .uri = uri, .method = "POST", .operation = "APPEND"};
@@ -82,6 +85,7 @@ bool WebHdfs::RenameOnce(const std::string& from, const std::string& to,
   try {
     return ReadBoolean(Do(call).body).value_or(true);
   } catch (const Error& error) {
+    // The first attempt has renamed the file, and its response was lost.
     if (lost && error.code() == ErrorCode::kNotFound && !Stat(from) && Stat(to)) return true;
     throw;
   }
@@ -103,6 +107,7 @@ void WebHdfs::Replace(const std::string& from, const std::string& to, bool has_t
   if (RenameOnce(from, to, "OVERWRITE")) return;
   // HttpFS does not support the option: it returns false if a file has the name.
   const std::string aside = TemporaryFor(to);
+  // From here on nothing has the name until the second rename. If that fails, the old file returns.
   has_target = has_target && RenameOnce(to, aside, "NONE");
   std::string why = "the server rejects it; does the new name's folder exist?";
   ErrorCode code = ErrorCode::kInvalidArgument;
@@ -129,6 +134,7 @@ bool WebHdfs::Delete(const std::string& uri, bool recursive) {
   Call call{.doing = "delete", .uri = uri, .method = "DELETE"};
   call.operation = fmt::format("DELETE&recursive={}", recursive);
   call.lost = &lost;
+  // If a response was lost, the repeated call finds nothing to delete: the first has done it.
   return ReadBoolean(Do(call).body).value_or(false) || lost;
 }
 

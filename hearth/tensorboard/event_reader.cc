@@ -19,6 +19,7 @@ struct Event {
   std::vector<Point> points;
 };
 
+// The first string of a tensor: a text of this program has one.
 std::string TextOf(std::string_view tensor) {
   for (WireReader fields(tensor); !fields.done();) {
     fields.NextField();
@@ -102,6 +103,8 @@ std::vector<Point> ReadEvents(std::string_view bytes, const std::string& name) {
     while (const auto record = records.Next()) {
       Event event = EventOf(*record);
       any = true;
+      // TensorBoard's rule for a session that starts at a step: the points from there on were of an
+      // attempt that was rewound. Texts stay, as they tell why.
       if (event.starts) {
         std::erase_if(points,
                       [&](const Point& p) { return p.text.empty() && p.step >= event.step; });
@@ -113,6 +116,8 @@ std::vector<Point> ReadEvents(std::string_view bytes, const std::string& name) {
       }
     }
   } catch (const Error& error) {
+    // A running program may have written half a record; one that starts damaged is another kind of
+    // file.
     if (!any || error.code() != ErrorCode::kDataLoss) throw;
   }
   return points;

@@ -112,6 +112,8 @@ EventWriter::EventWriter(const std::string& folder, double now)
   auto file = std::make_unique<File>(path_);
   file_ = file.get();
   records_ = std::make_unique<formats::TfRecordWriter>(std::move(file));
+  // TensorBoard requires this as the first record. It is flushed, so that the file is recognised at
+  // once.
   Put(now, 0, Wrapped(event_fields::kVersion, "brain.Event:2"));
   Flush();
 }
@@ -138,6 +140,8 @@ void EventWriter::Add(const Point& point) {
 }
 
 void EventWriter::Add(const Histogram& histogram) {
+  // HistogramProto has an upper limit and a count for each bin, as packed doubles. Bins are equally
+  // wide.
   const auto parts = static_cast<double>(histogram.counts.size());
   const double width = histogram.most - histogram.least;
   std::string limits, counts;
@@ -159,6 +163,7 @@ void EventWriter::Add(const Histogram& histogram) {
   std::string value;
   PutBytes(value_fields::kTag, histogram.tag, &value);
   PutBytes(value_fields::kHistogram, bytes, &value);
+  // Event { summary = Summary { value = 1: Value } }, as for a point.
   Put(histogram.at, histogram.step, Wrapped(event_fields::kSummary, Wrapped(1, value)));
 }
 

@@ -78,6 +78,7 @@ RunRecord::Change RunRecord::ChangeOf(const json& event, double now) {
   Change change;
   if (kind == "ready") {
     const int64_t iteration = event.value("iteration", int64_t{0});
+    // A restart continues at an earlier snapshot: later points are computed again.
     if (iteration < step_) change.back_to = iteration;
     step_ = iteration;
     // Rewinding drops these points as well.
@@ -117,6 +118,7 @@ void RunRecord::TakeProgress(const json& event, std::vector<Point>* points) {
   Add("run/learning_rate", NumberOf(event.at("lr")), points);
   Add("run/images_per_s", NumberOf(event.at("images_per_s")), points);
   const int64_t invalid_rows = event.value("invalid_rows", int64_t{0});
+  // Only changes, as most trainings have no invalid rows.
   if (std::exchange(invalid_rows_, invalid_rows) != invalid_rows) {
     Add("run/invalid_rows", static_cast<double>(invalid_rows), points);
   }
@@ -129,11 +131,13 @@ void RunRecord::TakeReport(const json& event, std::vector<Point>* points) {
 }
 
 void RunRecord::Write(const Change& change, const json& event, double now) {
+  // First: readers drop the points before the rewind, not those after it.
   if (change.back_to) Try([&] { file_->Rewind(*change.back_to, now); });
   const std::string kind = event.value("event", "");
   if (kind == "histogram") Try([&] { file_->Add(HistogramOf(event, now)); });
   if (kind == "net") Try([&] { file_->AddGraph(NodesOf(event), now); });
   for (const Point& point : change.points) Try([&] { file_->Add(point); });
+  // After each event, so that charts follow the training and a killed driver leaves its points.
   Try([&] { file_->Flush(); });
 }
 
@@ -149,6 +153,7 @@ void RunRecord::Try(Body body) {
   try {
     body();
   } catch (const Error& error) {
+    // The first error ends the file: after a failed write its last record may be incomplete.
     file_.reset();
     log::Warning("TensorBoard's event file ends here: {}; the training continues", error.what());
   }

@@ -5,6 +5,7 @@
 namespace hearth::bindings {
 
 std::pair<std::byte*, nanobind::capsule> ArrayMemory::Take(size_t bytes) {
+  // The block holds a reference to this object, so arrays may outlive the transform that made them.
   auto taken = std::make_unique<TakenBlock>(TakenBlock{shared_from_this(), Find(bytes)});
   std::byte* data = taken->block.data.get();
   nanobind::capsule owner(taken.get(), [](void* p) noexcept {

@@ -19,6 +19,7 @@ template <typename T>
 nb::object MakeCapsule(std::unique_ptr<T> owned, const char* name) {
   PyObject* capsule = PyCapsule_New(owned.get(), name, [](PyObject* object) {
     auto* inner = static_cast<T*>(PyCapsule_GetPointer(object, PyCapsule_GetName(object)));
+    // Null if the importer has taken the contents over, by the rules of Arrow's C data interface.
     if (inner->release != nullptr) inner->release(inner);
     delete inner;
   });
@@ -44,11 +45,13 @@ nb::tuple ExportRows(std::shared_ptr<const BatchView> batch) {
 }  // namespace
 
 nb::tuple Capsules(std::unique_ptr<ArrowSchema> schema, std::unique_ptr<ArrowArray> array) {
+  // Made first: if the second allocation fails, the first capsule frees its struct.
   nb::object array_capsule = MakeCapsule(std::move(array), "arrow_array");
   return nb::make_tuple(MakeCapsule(std::move(schema), "arrow_schema"), array_capsule);
 }
 
 ArrowBatch::ArrowBatch(nb::handle rows)
+    // The capsules stay here, so that the structs live as long as this object.
     : capsules_(nb::cast<nb::tuple>(rows.attr("__arrow_c_array__")())),
       schema_(CapsulePointer<ArrowSchema>(capsules_[0], "arrow_schema")),
       array_(CapsulePointer<ArrowArray>(capsules_[1], "arrow_array")) {}
@@ -58,6 +61,7 @@ PythonBatch::PythonBatch(std::shared_ptr<const BatchView> batch,
     : batch_(std::move(batch)), ring_image_(ring_image) {}
 
 nb::tuple PythonBatch::Export() const {
+  // pyarrow may keep the rows for any time; the ring's space is reused.
   return ExportRows(ring_image_.empty() ? batch_ : batch::CopyBatch(ring_image_));
 }
 
@@ -69,6 +73,7 @@ nb::tuple PythonBatch::Split(nb::handle self) const {
     const std::string_view bytes = chunk.Bytes(row);
     const size_t shape[] = {bytes.size()};
     using View = nb::ndarray<nb::memview, const char, nb::ndim<1>>;
+    // A memoryview of the batch's own bytes, which keeps the batch alive.
     chunks.append(nb::cast(View(bytes.data(), 1, shape, self)));
     flags.append(last.AsInt64(row) != 0);
   }

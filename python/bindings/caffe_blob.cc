@@ -22,6 +22,7 @@ using View = nb::ndarray<nb::numpy, float>;
 
 // The array keeps its memory alive, even after the blob has moved to a larger one.
 View ViewOf(const caffe::Tensor& tensor) {
+  // A copy of the handle, not of the numbers.
   auto copy = std::make_unique<caffe::Tensor>(tensor);
   float* data = copy->data_ptr();
   const Shape sizes = tensor.sizes(), strides = tensor.strides();
@@ -49,6 +50,7 @@ int64_t LegacyAxis(const BlobHandle& handle, int64_t axis) {
 BlobHandle ParamAt(const ParamBlobs& params, int64_t index) {
   const auto& blobs = params.layer.get().blobs();
   const auto count = static_cast<int64_t>(blobs.size());
+  // Python ends a for loop over __getitem__ at an IndexError.
   if (index < -count || index >= count) throw nb::index_error("no such parameter blob");
   return BlobHandle::Sharing(blobs[index < 0 ? index + count : index]);
 }

@@ -11,6 +11,7 @@ using namespace nb::literals;
 namespace hearth::bindings {
 namespace {
 
+// Per process, as in pycaffe. Guarded by the GIL.
 caffe::ComputeDevice mode_device;
 
 }  // namespace

@@ -21,6 +21,7 @@ namespace {
 
 using caffe::DatumRange;
 
+// Keys are bytes of any value, so they are not str in Python.
 std::string Text(const nb::bytes& bytes) { return {bytes.c_str(), bytes.size()}; }
 
 nb::object Bytes(const std::string& text) { return nb::bytes(text.data(), text.size()); }

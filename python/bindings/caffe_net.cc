@@ -37,6 +37,7 @@ using caffe::Net;
 using Array = nb::ndarray<const float, nb::c_contig, nb::device::cpu>;
 using OnLayer = std::function<void(int index)>;
 
+// A copy: the layer uses its items in later forwards, when the caller may have changed the array.
 caffe::Tensor CopyOf(const Array& array) {
   std::vector<int64_t> shape;
   for (size_t i = 0; i < array.ndim(); ++i) shape.push_back(static_cast<int64_t>(array.shape(i)));

@@ -22,6 +22,7 @@ nb::dict BlobsByName(nb::handle self) {
   Net& net = nb::cast<Net&>(self);
   nb::dict blobs;
   for (size_t i = 0; i < net.blob_names().size(); ++i) {
+    // A handle keeps the net alive, so an array taken from a temporary net stays valid.
     blobs[net.blob_names()[i].c_str()] = BlobHandle::KeepingAlive(net.blob(i), self);
   }
   return blobs;

@@ -20,6 +20,7 @@ void RegisterProgram(nb::module_& m) {
 
 }  // namespace hearth::bindings
 
+// A C symbol, so that the program can look it up in the library by its name.
 extern "C" __attribute__((visibility("default"))) int hearth_run_program(int argc, char** argv) {
   return hearth::program::RunCommandLine({argv + 1, argv + argc});
 }

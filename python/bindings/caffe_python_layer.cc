@@ -63,6 +63,8 @@ class PythonLayer final : public Layer {
  public:
   using Layer::Layer;
   ~PythonLayer() override {
+    // The last reference to a Python object may only be dropped with the GIL, which the thread that
+    // destroys the net need not hold.
     const AcquiredGil gil;
     self_.reset();
   }
@@ -79,6 +81,7 @@ class PythonLayer final : public Layer {
       const caffe::PythonParameter& param = param_.python_param();
       const nb::object type = FindClass(param.module(), param.layer());
       self_ = type(caffe::WriteText(param_));
+      // Before setup(), which may read them; param_str and phase are Caffe's.
       self_.attr("name") = name();
       self_.attr("type") = this->type();
       self_.attr("param_str") = param.param_str();
@@ -125,6 +128,7 @@ nb::object LayerObject(Layer& layer, nb::handle owner) {
 }
 
 void RegisterPythonLayer(nb::module_&) {
+  // The engine has no Python; this is how it makes layers of type Python if the module is loaded.
   caffe::SetPythonLayerFactory([](const caffe::LayerParameter& param,
                                   const caffe::NetContext& context) -> std::unique_ptr<Layer> {
     return std::make_unique<PythonLayer>(param, context);

@@ -45,6 +45,7 @@ class SolverCalls final : public caffe::SolverObserver {
   }
 
   void BeforeForward(Net& net) override {
+    // An iteration has iter_size forward passes; its first one starts it.
     if (passes_++ % iter_size_ == 0) {
       for (const auto& call : on_start_) call();
     }
@@ -78,6 +79,7 @@ class CallingSolver final : public Solver {
 
 std::unique_ptr<CallingSolver> BuildSolver(SolverParameter param, SolverOptions options,
                                            PlaceData place) {
+  // On the heap, as the options point to it before the solver owns it.
   auto calls = std::make_unique<SolverCalls>(std::move(place), param.iter_size());
   options.observer = calls.get();
   options.train_context.device = options.test_context.device = ModeDevice();
@@ -109,6 +111,7 @@ std::unique_ptr<CallingSolver> SolverOfFile(const std::string& uri, const std::s
 nb::list TestNetsOf(nb::handle self) {
   nb::list nets;
   for (const auto& net : nb::cast<CallingSolver&>(self).test_nets()) {
+    // The net belongs to the solver, which each reference keeps alive.
     nets.append(nb::cast(net.get(), nb::rv_policy::reference_internal, self));
   }
   return nets;
@@ -122,6 +125,8 @@ nb::list HistoryOf(CallingSolver& solver) {
     for (size_t i = 0; i < params.learnable().size(); ++i) {
       const caffe::ParamLayout::Slice slice = params.layout().slices[i];
       const caffe::Shape& dims = params.learnable()[i].blob->shape();
+      // All parameters' history lies in one tensor per group; slices give it each parameter's
+      // shape.
       const float* from = group.data_ptr() + slice.offset;
       history.append(nb::cast(ArrayOver<Copy>(std::vector<float>(from, from + slice.count),
                                               {dims.begin(), dims.end()})));

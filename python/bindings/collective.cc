@@ -44,6 +44,7 @@ nb::ndarray<nb::numpy, float> Allocate(const nb::object& self, size_t count) {
 }
 
 void Run(Group& group, const ArrayRequest& request, double timeout_s) {
+  // With the GIL, as it reads the arrays' descriptions; `request` keeps the arrays alive meanwhile.
   const collective::Request what = request.For(group);
   const ReleasedGil released;
   group.Run(what, Deadline::After(timeout_s));

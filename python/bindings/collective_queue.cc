@@ -49,6 +49,8 @@ class ArrayQueue {
 
   std::shared_ptr<Submitted> Submit(const ArrayRequest& request) {
     RequireOpen();
+    // Drops references to arrays of finished operations. Here and not in the queue's thread, which
+    // does not hold the GIL.
     std::erase_if(submitted_, [](const auto& each) { return each->handle.done(); });
     auto handle = queue_->Submit(request.For(*group_));
     submitted_.push_back(std::make_shared<Submitted>(Submitted{std::move(handle), request}));
@@ -69,6 +71,7 @@ class ArrayQueue {
     // Not a call guard: without the GIL another thread may close it too.
     const auto ending = std::move(queue_);
     WithoutGil([&] { ending->Close(); });
+    // Only now: until Close() returns, the running operation may access their arrays.
     submitted_.clear();
     c_api_.reset();
   }

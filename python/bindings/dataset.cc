@@ -21,6 +21,7 @@ namespace {
 using dataset::DatasetRows;
 
 nb::list Columns(DatasetRows& self) {
+  // The pointer is valid as long as `self`, which the caller holds.
   const batch::BatchView* schema = WaitWithHandlers([&] { return self.WaitSchema(); });
   nb::list described;
   if (schema == nullptr) return described;

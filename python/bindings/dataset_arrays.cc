@@ -52,6 +52,7 @@ nb::object FilledArray(const GatheredColumn& column, const std::vector<int64_t>&
       return;
     }
     const auto count = static_cast<int64_t>(array.bytes()) / GatheredColumn::NumberBytes(*other);
+    // Gathered in the column's type first: ConvertNumbers() checks the range of all values.
     std::vector<std::byte> values(
         static_cast<size_t>(count * GatheredColumn::NumberBytes(column.number_type())));
     copy(values.data());
@@ -67,6 +68,7 @@ nb::object NumberArray(const GatheredColumn& column, int64_t rows, nb::handle ou
 
 nb::object ListArray(const GatheredColumn& column, int64_t rows, nb::handle out_dtype) {
   const int64_t length = column.FirstLength();
+  // A null in the first row has length -1; CopyLists() then throws.
   return FilledArray(column, {rows, std::max<int64_t>(0, length)}, out_dtype,
                      [&](std::byte* to) { column.CopyLists(length, to); });
 }
@@ -103,6 +105,7 @@ nb::object Texts(const GatheredColumn& column, int64_t rows) {
 
 // Creates objects with the GIL; large ones are filled without it.
 nb::object Binaries(const GatheredColumn& column, int64_t rows) {
+  // Copies of fewer bytes are not worth releasing the GIL for.
   constexpr size_t kMuch = 64 << 10;
   struct Copy {
     std::string_view from;
@@ -120,6 +123,7 @@ nb::object Binaries(const GatheredColumn& column, int64_t rows) {
     }
     const nb::object binary =
         Steal(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(value->size())));
+    // Python has one shared object for all empty bytes, which must not be written.
     if (!value->empty()) copies.push_back({*value, PyBytes_AS_STRING(binary.ptr())});
     bytes += value->size();
     binaries.append(binary);

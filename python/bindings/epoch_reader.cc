@@ -53,6 +53,7 @@ class GuardedReader {
 
   void Start(int64_t epoch, nb::handle remaining, std::optional<uint64_t> order_seed) {
     std::optional<EpochReader::Rest> rest;
+    // Converted with the GIL, before the wait for the reader.
     if (auto indices = IndicesOf(remaining)) rest = {std::move(*indices), order_seed};
     WithoutGil(
         [&] { reader_.With([&](EpochReader& reader) { reader.Start(epoch, std::move(rest)); }); });

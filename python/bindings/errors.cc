@@ -32,6 +32,7 @@ nb::object ExceptionOf(const Error& error, const Classes& classes) {
   if (!exception.is_valid() || error.cause() == nullptr) return exception;
   nb::object cause = ExceptionOf(*error.cause(), classes);
   if (!cause.is_valid()) return {};
+  // Takes over the reference.
   PyException_SetCause(exception.ptr(), cause.release().ptr());
   return exception;
 }
@@ -42,6 +43,7 @@ void Translate(const std::exception_ptr& thrown, void* classes) {
   } catch (const Error& error) {
     const auto& known = *static_cast<Classes*>(classes);
     const nb::object exception = ExceptionOf(error, known);
+    // Python's own error, such as MemoryError, is then set instead.
     if (!exception.is_valid()) return;
     PyErr_SetObject(known.at(static_cast<size_t>(error.code())).ptr(), exception.ptr());
   }

@@ -49,6 +49,7 @@ std::unique_ptr<DatumRows> OpenRange(const std::string& path, const nb::bytes& f
                                      const nb::object& end_key) {
   caffe::DatumRange range;
   range.first_key.assign(first_key.c_str(), first_key.size());
+  // cut_lmdb() takes keys from inner pages, and no record needs to have such a key.
   range.or_behind = true;
   if (!end_key.is_none()) {
     const auto end = nb::cast<nb::bytes>(end_key);

@@ -42,6 +42,7 @@ class Inbox {
   std::optional<std::string> Next(Deadline deadline) {
     std::unique_lock lock(mutex_);
     changed_.wait_until(lock, deadline.at(), [this] { return ended_ || !messages_.empty(); });
+    // Messages that arrived before the end are delivered before the error.
     if (messages_.empty()) {
       Require(!ended_, ErrorCode::kUnavailable, "the connection to the coordinator has ended");
       return std::nullopt;
@@ -70,6 +71,7 @@ class PythonMember : public Member {
   PythonMember(MemberOptions options, std::shared_ptr<Inbox> inbox)
       : Member(Deliver(std::move(options), inbox)),
         inbox_(std::move(inbox)),
+        // Last: the callback may be called at once.
         subscription_(OnFailure([to = inbox_](const Failure& failure) {
           to->Put({{"failure", FailureJson(failure)}});
         })) {}

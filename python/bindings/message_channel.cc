@@ -71,6 +71,7 @@ bool WaitReadable(const MessageChannel& self, Deadline deadline) {
 
 nb::object Receive(MessageChannel& self, std::optional<double> timeout_s) {
   const Deadline deadline = timeout_s ? Deadline::After(*timeout_s) : Deadline::Never();
+  // In two steps: while no byte has arrived, Ctrl-C or the deadline leaves the channel usable.
   Require(WaitReadable(self, deadline), ErrorCode::kDeadlineExceeded,
           "the other process sent nothing within {} s", timeout_s.value_or(0));
   std::optional<MessageChannel::Received> received;
@@ -84,6 +85,7 @@ nb::object Receive(MessageChannel& self, std::optional<double> timeout_s) {
   const nb::object message = ToPython(received->message);
   nb::list descriptors;
   for (const Fd& fd : received->descriptors) descriptors.append(fd.get());
+  // After the list is complete: if Python runs out of memory, the Fds close the descriptors.
   for (Fd& fd : received->descriptors) fd.Release();
   return nb::make_tuple(message, descriptors);
 }
@@ -92,6 +94,7 @@ nb::bytes ReceiveData(MessageChannel& self, size_t count) {
   nb::bytes data =
       nb::steal<nb::bytes>(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(count)));
   if (!data.is_valid()) nb::raise_python_error();
+  // Filled before any other code sees the object, so its bytes may be written.
   char* const bytes = PyBytes_AS_STRING(data.ptr());
   WaitAsPython(self, [&] { self.ReceiveData(bytes, count); });
   return data;

@@ -115,6 +115,7 @@ void DefineReceivePartition(nb::module_& m) {
 }
 
 uint64_t PartitionHash(int64_t partition, int fd, uint64_t bytes, int64_t rows) {
+  // HashOfFile() closes the descriptor that it gets; Python keeps the original.
   Fd file = Duplicate(fd);
   return WithoutGil([&] { return dataset::HashOfFile(partition, std::move(file), {bytes, rows}); });
 }

@@ -47,6 +47,7 @@ class PythonFunction {
   }
   // Passes the message as a dict.
   void operator()(const Json& message) const {
+    // Before the GIL is acquired, as writing JSON needs no Python.
     const std::string text = message.dump(-1, ' ', false, Json::error_handler_t::replace);
     const AcquiredGil acquired;
     (*function_)(nb::module_::import_("json").attr("loads")(text));
@@ -143,6 +144,7 @@ Args:
 nb::object NextBatch(RowReader& reader) {
   auto batch = WithoutGil([&] { return reader.Next(); });
   if (!batch) return nb::none();
+  // Copied first: the batch is moved in the same expression.
   const feed::RowFormat format = batch->format;
   return nb::make_tuple(nb::cast(PythonBatch(std::move(batch->view), batch->image)), format.pickled,
                         format.batched, format.remote);

@@ -28,6 +28,7 @@ std::string NameOfType(nb::handle object) { return ToText(object.type().attr("__
 
 Json ToInteger(nb::handle object) {
   const long long value = PyLong_AsLongLong(object.ptr());
+  // -1 is both a value and Python's sign of an error.
   if (value != -1 || PyErr_Occurred() == nullptr) return value;
   PyErr_Clear();
   const unsigned long long large = PyLong_AsUnsignedLongLong(object.ptr());
@@ -72,6 +73,7 @@ Json ToObject(nb::handle dict, int depth) {
 Json Convert(nb::handle object, int depth) {
   PyObject* value = object.ptr();
   if (PyUnicode_Check(value)) return ToText(object);
+  // Before int: a Python bool is an int, too.
   if (PyBool_Check(value)) return value == Py_True;
   if (PyLong_Check(value)) return ToInteger(object);
   if (PyFloat_Check(value)) return ToNumber(object);

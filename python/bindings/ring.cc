@@ -59,6 +59,7 @@ using PythonRingWriter = PythonRing<ring::RingWriter>;
 using PythonRingReader = PythonRing<ring::RingReader>;
 
 bool Write(PythonRingWriter& ring, nb::handle rows, double timeout_s) {
+  // Written without Arrow structs in between: their bytes are already views.
   if (nb::isinstance<PythonChunks>(rows)) {
     const batch::ChunksImage image = nb::cast<const PythonChunks&>(rows).image();
     const ReleasedGil released;
@@ -76,6 +77,7 @@ nb::tuple NextEntry(PythonRingReader& ring, double timeout_s) {
     const ReleasedGil released;
     const ring::RingEntry entry = ring.side().Next(Deadline::After(timeout_s));
     kind = entry.kind;
+    // Python may keep the batch, and the ring's space is needed for the next entries.
     if (kind == ring::EntryKind::kBatch) batch = batch::CopyBatch(entry.image);
     ring.side().Release();
   }

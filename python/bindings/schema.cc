@@ -41,6 +41,7 @@ class SchemaReader {
  public:
   // Adds the type of `message`, which has no field set, and the types of its fields.
   void Add(Message& message) {
+    // Also ends the recursion for types that contain themselves.
     if (!seen_.insert(message.descriptor().name).second) return;
     nb::list fields;
     messages[message.descriptor().name] = fields;

@@ -69,6 +69,7 @@ class PythonSequence {
                 name, [&](const std::string& codec_name) {
                   return UnpackBy(codec(nb::bytes(codec_name.data(), codec_name.size())));
                 }) {
+    // Compressed values have to be copied anyway, so such a file is read through Python.
     in_place_ = !path.empty() && !reader_.packed();
     if (in_place_) reader_.Map(formats::MappedFile::Open(path));
   }
@@ -96,6 +97,8 @@ class PythonSequence {
     const nb::bytes views(batch->views.data(), batch->views.size());
     const auto* values = reinterpret_cast<const uint8_t*>(batch->values().data());
     const size_t shape[] = {batch->values().size()};
+    // The memoryview keeps alive what it points to: the reader with its mapping, or the batch's
+    // copy.
     nb::object owner = nb::borrow(self);
     if (!reader.in_place_) {
       batch->keys = {};

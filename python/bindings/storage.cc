@@ -39,6 +39,7 @@ class PythonInput {
 
   nb::bytes ReadAt(uint64_t offset, size_t size) {
     const uint64_t left = offset < file_->size() ? file_->size() - offset : 0;
+    // Read into the object's own memory, so the bytes are not copied again.
     nb::bytes bytes(nullptr, std::min<uint64_t>(size, left));
     auto* data = const_cast<char*>(bytes.c_str());  // not shared yet
     const size_t count = WithoutGil([&] { return file_->ReadAt(offset, data, bytes.size()); });

@@ -54,6 +54,7 @@ std::string KindText(FeatureKind kind) {
 template <typename Container>
 nb::object VectorToNumpy(Container values) {
   using Value = typename Container::value_type;
+  // NumPy's arrays of bytes are uint8.
   using Number = std::conditional_t<std::is_same_v<Value, char>, uint8_t, Value>;
   const size_t size = values.size();
   return nb::cast(

@@ -76,6 +76,7 @@ class PythonWriter {
   int64_t Write(nb::handle rows) {
     const ArrowBatch batch(rows);
     const ReleasedGil released;
+    // By way of an image: the encoder reads columns of batches.
     const batch::ArrowImage image(batch.schema(), batch.array());
     std::vector<uint64_t> words(image.ImageBytes(0, image.rows()) / sizeof(uint64_t));
     const std::span<std::byte> bytes = std::as_writable_bytes(std::span(words));

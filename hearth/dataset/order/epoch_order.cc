@@ -14,8 +14,10 @@ namespace {
 constexpr int64_t kFirstWindow = 64;
 constexpr int kDoublings = 8;  // to 16,384 rows
 constexpr int64_t kLargestWindow = kFirstWindow << kDoublings;
+// The windows double from 64 rows to 8,192, in all 64 (2^8 - 1) rows; all later ones have 16,384.
 constexpr int64_t kRowsBeforeLargest = kFirstWindow * ((1 << kDoublings) - 1);
 
+// The complement, since equal hashes of a seed and an equal epoch would cancel out.
 uint64_t EpochKey(uint64_t seed, int64_t epoch) {
   return MixBits(seed) ^ MixBits(~static_cast<uint64_t>(epoch));
 }
@@ -74,6 +76,7 @@ int64_t EpochOrder::At(int64_t position, int64_t rows) {
 int64_t EpochOrder::InFirstEpoch(int64_t position, int64_t rows) {
   if (position < window_.begin || position >= window_.end) {
     Window window = WindowAt(position);
+    // Only the last window is cut: the caller knows RowsNeeded(position) rows or all.
     window.end = std::min(window.end, rows);
     window_order_.resize(static_cast<size_t>(window.end - window.begin));
     std::iota(window_order_.begin(), window_order_.end(), 0);

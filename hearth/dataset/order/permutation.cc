@@ -19,6 +19,7 @@ Permutation::Permutation(int64_t size, uint64_t key)
       // badly.
       half_bits_(std::max(6, (static_cast<int>(std::bit_width(size_)) + 1) / 2)),
       half_mask_((uint64_t{1} << half_bits_) - 1) {
+  // Odd keys: multiplication by an even number would lose bits of the other half.
   for (uint64_t& round_key : keys_) round_key = (key = MixBits(key)) | 1;
 }
 

@@ -12,6 +12,8 @@ void ShuffledOrder::MakeWindow(int64_t window) {
   const int64_t begin = window * kWindowRows;
   const int64_t end = std::min(rows_, begin + kWindowRows);
   for (int64_t at = begin; at < end; at += kBlockRows) {
+    // The incomplete block at the end cannot be exchanged with a full one; its rows are shuffled
+    // only within the last window.
     const bool full = at + kBlockRows <= rows_;
     const int64_t first = full ? blocks_.At(at / kBlockRows) * kBlockRows : at;
     for (int64_t i = 0; i < std::min(kBlockRows, end - at); ++i) order_.push_back(first + i);

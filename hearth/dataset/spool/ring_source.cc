@@ -18,9 +18,11 @@ bool RingSource::Advance() {
   at_mark_ = entry.kind == EntryKind::kFlush;
   ended_ = entry.kind == EntryKind::kEnd;
   if (entry.kind != EntryKind::kBatch) return false;
+  // The minibatch may outlive the entry; its space in the ring is free for the feeder at once.
   batch_ = batch::CopyBatch(entry.image);
   row_ = 0;
   reader_.Release();
+  // Again, as a batch may have no rows.
   return Advance();
 }
 
@@ -35,6 +37,7 @@ int64_t RingSource::Next(int64_t max_rows, Minibatch* out) {
 }
 
 void RingSource::NextEpoch() {
+  // Reads to the mark: an epoch that was not read to its end must not leave rows for the next one.
   while (Advance()) batch_.reset();
   at_mark_ = false;
   ++epoch_;

@@ -21,6 +21,8 @@ class Distributor {
     std::deque<Minibatch>& queue = queues_[device];
     if (epoch > epoch_) StartEpoch(epoch);
     while (queue.empty() && epoch == epoch_ && !over_) DistributeOne(max_rows);
+    // A device that is an epoch behind gets nothing: its minibatches were dropped when the epoch
+    // began.
     if (queue.empty() || epoch < epoch_) return 0;
     *out = std::move(queue.front());
     queue.pop_front();

@@ -12,7 +12,7 @@ namespace {
 
 using batch::BatchView;
 
-// Bytes that the kernel maps around each page that is read: its default of fault_around_bytes.
+// A page fault maps the pages around it as well: Linux's default of fault_around_bytes is 64 KiB.
 constexpr uint64_t kPagesAroundARead = 64 << 10;
 
 }  // namespace
@@ -31,6 +31,7 @@ Spool::~Spool() {
 void Spool::Drain() {
   try {
     for (;;) {
+      // The entry of the turn before is in the file now.
       reader_.Release();
       while (!reader_.HasNext() && HashWhileIdle()) {
       }
@@ -39,11 +40,13 @@ void Spool::Drain() {
       if (entry.kind == ring::EntryKind::kBatch) Store(entry.image);
     }
     std::unique_lock lock(mutex_);
+    // Before complete_ is set: RowAt() reads the index without the lock.
     IndexStrides();
     complete_ = true;
     lock.unlock();
     changed_.notify_all();
     reader_.Close();
+    // After the ring is closed: the feeder need not wait until the rows are hashed.
     HashTo(starts_.size(), false);
   } catch (...) {
     // Readers' waits rethrow it; this thread has no caller to throw to.
@@ -62,6 +65,7 @@ void Spool::Store(std::span<const std::byte> image) {
   const BatchView& stored = batches_.Append(image);
   std::unique_lock lock(mutex_);
   ++arrived_;
+  // An empty batch counts for WaitBatch(), but has no row to find.
   if (stored.rows() > 0) starts_.push_back({rows_, &stored});
   rows_ += stored.rows();
   bytes_ += image.size() + stored.file_bytes();
@@ -113,6 +117,7 @@ void Spool::HashTo(size_t batches, bool for_digest) {
 void Spool::HashNext(std::unique_lock<std::mutex>& lock) {
   const BatchView& batch = *starts_[hashed_].batch;
   uint64_t hash = starts_[hashed_].hash = hash_;
+  // Instead of the lock, which readers need. The vector may grow meanwhile, but not the batch move.
   hashing_ = true;
   lock.unlock();
   std::exception_ptr failure;
@@ -126,6 +131,7 @@ void Spool::HashNext(std::unique_lock<std::mutex>& lock) {
   hashing_ = false;
   changed_.notify_all();
   if (failure != nullptr) std::rethrow_exception(failure);
+  // After an error neither is set, so a later call hashes the batch again.
   hash_ = hash;
   ++hashed_;
 }
@@ -134,6 +140,7 @@ template <typename Ready>
 void Spool::Wait(std::unique_lock<std::mutex>& lock, Deadline deadline, Ready ready) {
   const auto done = [&] { return ready() || stopped_ || error_ != nullptr; };
   const bool in_time = changed_.wait_until(lock, deadline.at(), done);
+  // First: rows that have arrived can be used after an error, too.
   if (ready()) return;
   Require(!stopped_, ErrorCode::kAborted, "the spool was stopped");
   if (error_ != nullptr) std::rethrow_exception(error_);
@@ -193,6 +200,7 @@ Spool::Digest Spool::DigestIn(size_t batches, int64_t rows) {
   batches_.CheckFiles();
   std::unique_lock lock(mutex_);
   Require(hashed_ + 1 >= batches, ErrorCode::kAborted, "the spool was stopped");
+  // A copy, as the vector may grow without the lock.
   const Start last = starts_[batches - 1];
   const uint64_t before = hashed_ + 1 == batches ? hash_ : last.hash;
   lock.unlock();
@@ -205,7 +213,7 @@ void Spool::CountRead(int64_t rows) {
   {
     const std::lock_guard lock(mutex_);
     if (starts_.empty()) return;
-    // Linux maps the pages around a fault too, for every column of a shuffled block of rows.
+    // A shuffled block of rows causes at least one such fault for each column.
     const uint64_t columns = starts_.front().batch->columns().size();
     row_bytes = std::max(bytes_ / static_cast<uint64_t>(rows_),
                          columns * kPagesAroundARead / ShuffledOrder::kBlockRows);

@@ -13,6 +13,8 @@ int64_t SpoolSource::Next(int64_t max_rows, Minibatch* out) {
   out->keep_alive.push_back(spool_);
   if (epoch_ == 0) {
     TakeArriving(max_rows, out);
+    // A short minibatch is the last: a file that changed during the epoch is reported before its
+    // end.
     if (out->size() < max_rows) spool_->CheckFiles();
     spool_->CountRead(out->size());
     return out->size();

@@ -25,6 +25,7 @@ void StreamedSource::BeginAt(int64_t epoch) {
     thread_ = Thread("feed-stream", [this, epoch] { Read(epoch); });
   }
   changed_.notify_all();
+  // Without the lock: it writes to the feeder and may wait.
   ask_(epoch);
 }
 
@@ -109,6 +110,7 @@ int64_t StreamedSource::Next(int64_t max_rows, Minibatch* out) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return stopped_ || first_epoch_; });
     Require(!stopped_, ErrorCode::kAborted, "the stream was stopped");
+    // Epochs that a resumed training has already seen.
     if (epoch_ < *first_epoch_) return 0;
   }
   while (out->size() < max_rows) {
@@ -117,6 +119,7 @@ int64_t StreamedSource::Next(int64_t max_rows, Minibatch* out) {
       TakeWindow();
       continue;
     }
+    // The rest of the consumer's epoch was empty; the window waits for NextEpoch().
     if (window_->epoch > epoch_) break;
     const size_t end =
         std::min(window_->rows.size(), row_ + static_cast<size_t>(max_rows - out->size()));
