@@ -48,6 +48,7 @@ Request RequestOf(const hearth_operation& operation, int world) {
   return request;
 }
 
+// The codes on which a caller can decide what to do; the text of the error says the rest.
 hearth_result ResultOf(ErrorCode code) {
   switch (code) {
     case ErrorCode::kInvalidArgument:
@@ -61,6 +62,7 @@ hearth_result ResultOf(ErrorCode code) {
   }
 }
 
+// No exception may pass through C frames. The text is valid only during the callback.
 void Complete(const std::exception_ptr& failure, hearth_done done, void* context) {
   if (failure == nullptr) return done(context, HEARTH_DONE, "");
   try {

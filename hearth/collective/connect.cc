@@ -37,6 +37,8 @@ std::vector<std::unique_ptr<Group>> Group::Connect(rendezvous::Member& member,
                              .token = member.token(),
                              .generation = static_cast<int>(member.generation())};
   std::vector<PendingRank> pending = MakePendingRanks(identity);
+  // Before the first gather: the failure of a rank must end this rank's wait for it. The groups
+  // keep the subscriptions, so that a failure later ends their operations too.
   std::vector<rendezvous::FailureWatch::Subscription> subscriptions;
   for (const PendingRank& rank : pending) {
     subscriptions.push_back(member.OnFailure(

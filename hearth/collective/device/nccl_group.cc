@@ -70,6 +70,8 @@ const std::byte* At(const void* memory, size_t element, DataType type) {
 
 NcclGroup::NcclGroup(int device, const nccl::UniqueId& id, Membership membership, Deadline deadline)
     : api_(nccl::Library().Get()), group_(std::move(membership)), stream_(device) {
+  // The configuration is non-blocking: calls return kInProgress instead of waiting for peers, which
+  // may never come. The waits are here, where an abort or the deadline ends them.
   const DeviceStream::Use use(stream_);
   nccl::Config config;
   try {
@@ -88,6 +90,8 @@ void NcclGroup::Run(const Request& request, const std::vector<Range>& parts, Dea
     stream_.WaitFor(static_cast<cuda::Stream*>(request.stream));
     Begin(request, parts);
     AwaitSubmission(deadline);
+    // Only now has NCCL added its kernels to the stream; an earlier mark would be reached before
+    // them.
     stream_.Mark();
     Await(deadline);
   } catch (...) {
@@ -182,6 +186,7 @@ void NcclGroup::AllGather(const Request& request, const std::vector<Range>& part
   });
 }
 
+// NCCL has no all-to-all before 2.28: one send and one receive per rank, this rank included.
 void NcclGroup::AllToAll(const Request& request) {
   const int type = NcclTypeOf(request.type);
   const size_t block = request.count / static_cast<size_t>(group_.world);

@@ -73,6 +73,7 @@ class Mesh {
     const int ready = ::poll(entries.data(), entries.size(), next.poll_timeout_ms());
     abort_.ThrowIfRaised();
     if (ready < 0 && errno != EINTR) ThrowErrno(errno, "waiting for data connections");
+    // Before Accept, which appends to callers_: here, entries[i] still belongs to callers_[i - 2].
     for (size_t i = 2; i < entries.size(); ++i) {
       if (entries[i].revents != 0) Serve(*callers_[i - 2]);
     }
@@ -138,6 +139,8 @@ class Mesh {
     caller.Close();
   }
 
+  // Only higher ranks connect to this one. A second connection of a rank is refused: it would
+  // replace one that may be in use.
   size_t IndexOf(const rendezvous::Identity& identity) const {
     const auto found = std::find_if(setup_.ranks.begin() + setup_.self + 1, setup_.ranks.end(),
                                     [&](const MeshRank& rank) {
