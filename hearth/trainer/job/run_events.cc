@@ -55,6 +55,9 @@ nlohmann::json TestEvent(size_t index, int64_t iteration, caffe::Net& net,
   return {{"event", "validation"}, {"iteration", iteration}, {"net", index}, {"outputs", outputs}};
 }
 
+// Two passes: the bins divide the range of the finite values, which is known only after the first.
+// The largest value would begin a bin after the last one, hence the minimum. Null if no value is
+// finite.
 nlohmann::json HistogramEvent(std::string tag, const caffe::Tensor& values, double scale) {
   const float* const begin = values.data_ptr();
   const float* const end = begin + values.numel();

@@ -43,6 +43,7 @@ Job LocalJob(const LocalOptions& options) {
   return job;
 }
 
+// The job owns the descriptors from here on, as if it had inherited them from a worker.
 StreamFds Release(ring::RingEnd end) { return {end.memory.Release(), end.signal.Release()}; }
 
 double Now() {

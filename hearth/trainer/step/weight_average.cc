@@ -11,6 +11,8 @@ caffe::Tensor WeightAverage::AllocateDiff(const caffe::ParamLayout& layout) {
   return caffe::Tensor::Zeros({layout.size});
 }
 
+// Over the steps since the last average, rank r has trained on n(r) of N rows; the average is the
+// sum over r of n(r) / N times its weights. Its own gradient is applied in full meanwhile.
 double WeightAverage::WeightOfGradient(double local) {
   own_since_ += local;
   all_since_ += total_weight();
