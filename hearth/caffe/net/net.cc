@@ -72,6 +72,8 @@ Net::Net(const NetParameter& param, const NetContext& given, const LayerRegistry
     if (batch_size_ == 0) batch_size_ = FedBatchSize(layer.layer->param());
   }
   FindGradientOrder();
+  // Reading a value from a device waits for all its work. Losses are read after the last layer if
+  // they still exist then, so that the device never idles between layers.
   reads_loss_last_ = given.device.separate && KeepsLosses(graph_);
   if (!given.device.separate) {
     PlanMemory(given, param.debug_info());
@@ -126,6 +128,7 @@ void Net::StartForward(int from, int to) {
     Notify(LayerEvent::kBeforeForward, i);
     InLayer(*layer.layer, "forward", layer.bottom, [&] {
       const WorkThreads threads(layer);
+      // Each time, as the last minibatch of an epoch may be smaller. Unchanged shapes cost little.
       layer.layer->Reshape(layer.bottom, layer.top);
       layer.layer->Forward(layer.bottom, layer.top);
       SetLossGradient(layer);
@@ -170,6 +173,8 @@ void Net::Backward(int from, int to) {
   Require(from <= last_layer() && 0 <= to, ErrorCode::kInvalidArgument,
           "cannot run layers {} down to {} of a net that has {}", from, to, graph_.layers.size());
   if (on_gradient_ready_ && from == last_layer()) {
+    // Other ranks wait for the gradients in a fixed order: those that no layer writes are reported
+    // at once.
     for (size_t index : gradients_never_written_) on_gradient_ready_(index);
   }
   for (int i = from; i >= to; --i) {
@@ -187,6 +192,7 @@ void Net::Backward(int from, int to) {
   }
 }
 
+// A shared parameter is complete only after the lowest of its layers, the last one in Backward.
 void Net::FindGradientOrder() {
   gradients_final_after_.resize(graph_.layers.size());
   constexpr int kNever = std::numeric_limits<int>::max();

@@ -102,6 +102,7 @@ NetGraph GraphBuilder::Build(const NetParameter& param) {
 void GraphBuilder::AddLayer(LayerParameter param) {
   if (!param.has_phase()) param.set_phase(context_.phase);
   const std::vector<BlobProto> given = std::move(*param.mutable_blobs());
+  // Layers keep their parameter message, which must not hold a second copy of the weights.
   param.clear_blobs();
   NetContext context = context_;
   context.phase = param.phase();
@@ -119,6 +120,8 @@ void GraphBuilder::AddLayer(LayerParameter param) {
     CheckArity(connected);
     CheckInPlace(connected);
     connected.loss_weights = LossWeights(param, connected.traits.is_loss, connected.top.size());
+    // After the tops are connected, as SetUp may look at both sides, and before TakeParams, as it
+    // creates the parameters.
     layer.SetUp(connected.bottom, connected.top);
     TakeParams(given, &layer);
     for (const auto& blob : layer.blobs()) blob->set_device(context_.device);

@@ -22,6 +22,9 @@ struct Value {
   float loss_weight = 0;
 };
 
+// Layers overwrite the diffs of their bottoms. If several layers read a value, each gets a copy
+// from a Split layer, whose Backward adds the gradients. Names are those of Caffe's InsertSplits,
+// which weights files and logs contain. A loss weight counts as a reader, and takes the first copy.
 class SplitInserter {
  public:
   explicit SplitInserter(const NetParameter& param) : param_(param) { CountConsumers(); }

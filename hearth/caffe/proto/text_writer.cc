@@ -18,6 +18,7 @@ std::string Quote(std::string_view bytes) {
     } else if (c >= ' ' && c <= '~') {
       text += c;
     } else {
+      // Always three digits: a shorter escape would take in a digit that follows it.
       fmt::format_to(std::back_inserter(text), "\\{:03o}", static_cast<unsigned char>(c));
     }
   }

@@ -54,6 +54,7 @@ void WriteState(const SolverState& state, const std::string& uri) {
 }
 
 SolverState ReadState(const std::string& uri) {
+  // Outside of the try block: a file that cannot be reached is not a damaged one.
   const std::string bytes = IsHdf5Name(uri) ? "" : storage::ReadFile(uri);
   try {
     SolverState state;

@@ -14,7 +14,8 @@ void MergeState(const NetState& from, NetState* to) {
   for (const std::string& stage : from.stage()) to->add_stage(stage);
 }
 
-// Sets the net's state to the phase, then merges the net's own state and the solver's into it.
+// Merges the phase, then the net's own state, then the solver's, as Caffe's Solver::InitTrainNet
+// does: a later one overrides fields and adds stages.
 NetParameter WithState(NetParameter net, Phase phase, const NetState& given) {
   NetState state;
   state.set_phase(phase);
@@ -51,6 +52,7 @@ std::vector<NetParameter> TestNetsOf(const SolverParameter& solver) {
   Require(
       shared ? nets.size() <= iterations : nets.size() == iterations, ErrorCode::kInvalidArgument,
       "the solver has {} test_iter for {} test net(s); set one for each", iterations, nets.size());
+  // The nets that are left after test_net_param and test_net are the shared net, one per test_iter.
   while (nets.size() < iterations) nets.push_back(SharedNetOf(solver));
   Require(solver.test_state().empty() || solver.test_state().size() == nets.size(),
           ErrorCode::kInvalidArgument,

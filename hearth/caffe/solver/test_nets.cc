@@ -54,6 +54,8 @@ void TestNets::Run(size_t index, int iteration, Net& trained) {
       log::Info("Test interrupted.");
       return;
     }
+    // Minibatches count by their rows, as the last one of an epoch may be smaller; Caffe's are all
+    // of one size.
     const auto part = static_cast<double>(FetchAround(net).value_or(1));
     loss += part * net.Forward();
     AddOutputs(net, part, &sums);

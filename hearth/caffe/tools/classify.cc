@@ -35,6 +35,8 @@ std::vector<std::string> ReadLabels(const std::string& path) {
   return labels;
 }
 
+// cpp_classification subtracts a channel's mean, not the mean image: the image was resized to the
+// net's input, which may be smaller.
 std::vector<float> ChannelMeans(const std::string& path, int64_t channels) {
   const MeanImage mean = ReadMeanFile(path);
   Require(mean.channels == channels, ErrorCode::kInvalidArgument,
@@ -91,6 +93,7 @@ std::vector<Prediction> Classify(const ClassifyOptions& options) {
   const float* values = output.read_data();
   std::vector<size_t> order(classes);
   std::iota(order.begin(), order.end(), 0);
+  // Equal scores stay in the order of the classes, so that results can be compared.
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return values[a] > values[b]; });
   order.resize(std::min(kShown, classes));

@@ -56,6 +56,7 @@ void StoreCifar(const std::vector<std::string>& batches, DataParameter::DB backe
 
 }  // namespace
 
+// Reads all files (184 MB) before it writes, so that a damaged one leaves no partial database.
 void ConvertCifar(const CifarOptions& options) {
   std::vector<std::string> training;
   for (int batch = 1; batch <= kBatches; ++batch) {

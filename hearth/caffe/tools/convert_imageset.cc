@@ -48,6 +48,7 @@ class Converter {
     Require((options.height > 0) == (options.width > 0), ErrorCode::kInvalidArgument,
             "resize_height {} and resize_width {}: set both, or neither", options.height,
             options.width);
+    // One pixel shows whether the type is supported, before any image is read.
     if (!options.encode_type.empty()) image::EncodeImage({1, 1, 1, {0}}, options.encode_type);
   }
 
@@ -97,6 +98,7 @@ int64_t ConvertImageset(const ConvertOptions& options) {
   std::vector<ListedImage> images = ReadImageList(options.list);
   if (options.shuffle) {
     log::Info("Shuffling data");
+    // A fixed seed: the same list always gives the same database.
     std::shuffle(images.begin(), images.end(), Random(1).engine());
   }
   log::Info("A total of {} images.", images.size());
@@ -111,6 +113,7 @@ int64_t ConvertImageset(const ConvertOptions& options) {
       try {
         datums[i] = converter.Read(listed);
       } catch (const Error& error) {
+        // The options are wrong, not the image: the next images would fail as well.
         if (error.code() == ErrorCode::kInvalidArgument) throw;
         log::Warning("Leaving out {}{}: {}", options.root, listed.path, error.message());
       }
@@ -119,6 +122,7 @@ int64_t ConvertImageset(const ConvertOptions& options) {
       if (!datums[i]) continue;
       const std::string& path = images[first + i].path;
       if (options.check_size) CheckSize(*datums[i], path, &size);
+      // Caffe's keys: the position in the list, so that records stay in its order, and the path.
       database->Put(fmt::format("{:08}_{}", first + i, path), WireBytes(*datums[i]));
       ++stored;
     }

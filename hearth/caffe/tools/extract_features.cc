@@ -43,7 +43,9 @@ class FeatureWriter {
     Shape shape = blob.shape();
     Require(shape.size() <= 4, ErrorCode::kInvalidArgument,
             "a blob of shape {} has more than the four axes that a Datum has", blob.ShapeString());
+    // A Datum has three axes and a row: missing ones are 1, as Caffe's legacy shapes.
     shape.resize(4, 1);
+    // Blobs may be stored as N x H x W x C.
     const Tensor row_major = blob.data().contiguous();
     const int64_t size = blob.count() / shape[0];
     Datum datum;

@@ -109,6 +109,8 @@ void AddTransform(LayerParameter* layer) {
   layer->mutable_transform_param();
 }
 
+// Most fields have the same name and type in both formats and are copied by the schema; the rest is
+// here: the type was an enum, parameters were named by strings, and multipliers were lists.
 LayerParameter UpgradeV1Layer(V1LayerParameter* old) {
   LayerParameter layer;
   *layer.mutable_blobs() = std::move(*old->mutable_blobs());

@@ -22,9 +22,9 @@ void ReduceForAll(Arithmetic how, Range part, int ranks, const Of& of) {
   const int last = ranks - 1;
   ForEachStride(part, kStrideBytes / size, [&](size_t at, size_t count) {
     const auto here = [&](int index) { return of(index) + at * size; };
-    // The order of the sum is that of the ranks for every part, whoever owns it: results do not
-    // depend on which rank is faster. The last step writes two buffers in one pass; with two ranks
-    // it is the only step.
+    // The order of the sum is that of the ranks for every part: results do not depend on which rank
+    // sums it, or when. The last step writes two buffers in one pass; with two ranks it is the only
+    // step.
     for (int i = 1; i < last; ++i) Combine(how, here(0), here(i), count);
     CombineBoth(how, here(0), here(last), count);
     for (int i = 1; i < last; ++i) std::memcpy(here(i), here(0), count * size);

@@ -52,7 +52,7 @@ caffe::GradientSync::Result DistributedSync::Finish(double local_weight) {
   return {total_weight_, gradient_weight_, controls_[kStop] > 0, controls_[kSnapshot] > 0};
 }
 
-// Each slice with the padding behind it: the reducer takes pieces that follow each other without
+// Each slice with the padding behind it: the reducer takes ranges that follow each other without
 // gaps. Padding is zero and stays zero in a sum.
 std::vector<size_t> PaddedSizes(const caffe::ParamLayout& layout) {
   std::vector<size_t> sizes;
