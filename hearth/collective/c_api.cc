@@ -35,6 +35,7 @@ Request RequestOf(const hearth_operation& operation, int world) {
   request.op = Translate(kReductions, operation.reduction, "a reduction");
   request.wire = Translate(kWires, operation.wire, "a wire format");
   request.peer = operation.root;
+  // The interface passes no length: there is one count per rank.
   if (operation.counts != nullptr) {
     const std::span<const size_t> counts(operation.counts, static_cast<size_t>(world));
     request.counts.assign(counts.begin(), counts.end());

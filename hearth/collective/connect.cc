@@ -19,6 +19,8 @@ std::vector<PendingRank> MakePendingRanks(const Identity& identity) {
   return pending;
 }
 
+// The environment reaches all ranks of a job without a change of the program, which may be a
+// framework's.
 GroupOptions WithEnvironment(const GroupOptions& options) {
   GroupOptions chosen = WithChosenTransport(options);
   chosen.listen_host = ListenAddress(options.listen_host);

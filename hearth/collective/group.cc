@@ -54,6 +54,7 @@ void Group::Impl::RecordOperation(const Call& call, const Error* error) {
   }
   if (error != nullptr) details.Add("error", error->message());
   timeline::Add({"collective", call.Title(), begun_, timeline::Clock::now()}, details);
+  // The next operation may not come from a queue.
   submitted_ = {};
 }
 

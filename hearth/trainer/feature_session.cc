@@ -106,7 +106,9 @@ bool FeatureSession::ServePartition() {
     if (!WriteRows(*rows)) return false;
   }
   if (source_->ended()) return false;
+  // False: the reader of the results has gone, and no rows are needed any more.
   if (!results_->Flush(ResultDeadline())) return false;
+  // A partition is an epoch of the source, as both end with a mark after the last row.
   net_->NextEpoch();
   return true;
 }

@@ -162,6 +162,8 @@ void TrainSession::RunDevice(int device) {
     if (device == 0) outcome_ = trainer.outcome();
   } catch (...) {
     const auto index = static_cast<size_t>(device);
+    // An operation that failed ends its group. The error is then that of a wait, whose cause may be
+    // another rank.
     const bool waited = groups_[index]->broken() || team_.groups[index]->broken();
     FailLocally(std::current_exception(), trainer.iteration(),
                 waited ? Cause::kWait : Cause::kHere);
@@ -203,6 +205,7 @@ void TrainSession::SendToCluster(const nlohmann::json& event) {
 
 void TrainSession::FailLocally(const std::exception_ptr& exception, int64_t iteration,
                                Cause cause) {
+  // What fails after the first failure is a consequence of it.
   if (failure()) return;
   rendezvous::Failure failure = DescribeException(exception);
   failure.rank = job_.rank;

@@ -73,6 +73,7 @@ class Placement {
       return a->offset < b->offset;  // a span may occur several times
     });
     int64_t offset = 0;
+    // First fit: `offset` is behind all spans so far, and the gap before the next one is tried.
     for (const Span* other : *others) {
       if (offset + span.count <= other->offset) break;
       const int64_t end = other->offset + other->count;

@@ -21,6 +21,7 @@
 namespace hearth::caffe {
 namespace {
 
+// Rules come first: a layer that they exclude reads no blob, and needs no Split.
 NetParameter Prepare(const NetParameter& param, Phase phase) {
   NetParameter with_state = param;
   with_state.mutable_state()->set_phase(phase);
@@ -95,6 +96,8 @@ void Net::PlanMemory(const NetContext& context, bool debug_info) {
   if (context.share_data) data_plan_ = ShareData(graph_, context.kept_blobs);
 }
 
+// Rows of several data layers belong together by their position in the minibatch: with different
+// numbers, rows would be paired with labels of others.
 std::optional<int64_t> Net::Fetch() {
   std::optional<int64_t> rows;
   for (NetLayer& layer : graph_.layers) {
@@ -148,6 +151,8 @@ void Net::SetLossGradient(NetLayer& layer) {
   }
 }
 
+// Sum over the tops of loss_weight x the sum of the top's values; without the scale, which is for
+// gradients.
 float Net::LossOf(const NetLayer& layer) {
   float loss = 0;
   for (size_t i = 0; i < layer.top.size(); ++i) {

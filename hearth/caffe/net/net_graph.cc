@@ -149,6 +149,7 @@ void GraphBuilder::ConnectBottom(const LayerParameter& param, int index, NetLaye
 
 void GraphBuilder::ConnectTop(const LayerParameter& param, int index, NetLayer* layer) {
   const std::string& name = param.top(index);
+  // Caffe's rule: a layer runs in place if top i has the name of bottom i.
   const bool in_place = index < param.bottom_size() && name == param.bottom(index);
   const auto found = graph_.blob_ids.find(name);
   Require(in_place || found == graph_.blob_ids.end(), ErrorCode::kInvalidArgument,
@@ -168,6 +169,8 @@ void GraphBuilder::ConnectTop(const LayerParameter& param, int index, NetLayer* 
   layer->top.push_back(graph_.blobs[id].get());
 }
 
+// Layers such as losses compute a top also if the prototxt names none, as Caffe's AutoTopBlobs
+// does.
 void GraphBuilder::AddAutomaticTops(NetLayer* layer) {
   while (static_cast<int>(layer->top.size()) < layer->traits.arity.min_tops) {
     const int id = AddBlob("(automatic)");

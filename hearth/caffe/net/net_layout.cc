@@ -41,7 +41,8 @@ void PlanLayouts(NetGraph& graph) {
       }
     }
   }
-  // An in-place layer reads its own top, and an output's values must be in Caffe's order.
+  // An output's values must be in Caffe's order. `read` alone does not exclude outputs: an in-place
+  // layer reads its own top.
   for (const std::string& name : graph.outputs) refused[graph.blob_ids.at(name)] = true;
   // One blob that cannot have its channels last refuses for its whole group, since the layers
   // between its blobs need one layout. A group that no layer profits from stays as it is.

@@ -122,6 +122,8 @@ void NetParams::Add(NetGraph& graph, int layer_index, int index) {
   layout_.Append(blob->count());
 }
 
+// A parameter with an owner: its layer's blob gets the owner's memory in ShareWithOwners.
+// Multipliers may be given by any of the layers, but not in two ways.
 void NetParams::Share(NetGraph& graph, NetParam& param) {
   const Layer& layer = *graph.layers[param.layer].layer;
   const ParamSpec& spec = SpecOf(layer, param.index);

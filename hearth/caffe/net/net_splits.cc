@@ -57,6 +57,7 @@ void SplitInserter::CountConsumers() {
   for (int i = 0; i < param_.layer_size(); ++i) {
     const LayerParameter& layer = param_.layer(i);
     for (int j = 0; j < layer.bottom_size(); ++j) {
+      // A bottom is the latest value of that name: in-place layers write new ones.
       const auto found = latest.find(layer.bottom(j));
       if (found == latest.end()) {
         std::vector<std::string> known;

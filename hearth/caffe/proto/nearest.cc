@@ -44,6 +44,7 @@ std::vector<std::string> NearestNames(std::string_view name,
     const size_t distance = EditDistance(name, candidate);
     if (distance <= limit) near.emplace_back(distance, candidate);
   }
+  // Names at the same distance stay in the order of `known`.
   std::stable_sort(near.begin(), near.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<std::string> names;

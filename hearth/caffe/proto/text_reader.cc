@@ -89,6 +89,7 @@ void TextReader::ReadField(Message* message) {
 
 void TextReader::ReadList(const Token& name, const FieldDescriptor& field, Message* message) {
   tokens_.Next();
+  // An empty list is allowed, as in protobuf.
   if (Accept(']')) return;
   do {
     ReadValue(name, field, message);
@@ -127,6 +128,7 @@ void TextReader::ReadBody(const MessageDescriptor& descriptor, Message* message)
   CheckRequired(*message, tokens_.Next());
 }
 
+// Only a message's end shows what it lacks; the error points there.
 void TextReader::CheckRequired(const Message& message, const Token& at) {
   for (const FieldDescriptor& field : message.descriptor().fields) {
     if (!field.required || field.Count(message) > 0) continue;
@@ -143,6 +145,7 @@ T TextReader::ReadInteger(const FieldDescriptor& field) {
   if (token.kind != Token::kNumber) tokens_.Fail(token, expected);
   std::string_view digits = token.text;
   int base = 10;
+  // As in C: 0x begins hexadecimal digits, another 0 octal ones. from_chars knows no prefix.
   if (digits.size() > 2 && (digits[1] == 'x' || digits[1] == 'X')) {
     base = 16;
     digits.remove_prefix(2);
@@ -209,6 +212,7 @@ int32_t TextReader::ReadEnum(const FieldDescriptor& field) {
   const Token token = tokens_.peek();
   if (token.kind == Token::kNumber || token.Is('-')) {
     const int32_t number = ReadInteger<int32_t>(field);
+    // protobuf takes an enum's number as well as its name.
     if (values.Find(number)) return number;
   } else if (tokens_.Next(); token.kind == Token::kIdentifier) {
     if (const EnumValue* value = values.Find(token.text)) return value->number;

@@ -48,6 +48,7 @@ TextTokens::TextTokens(std::string_view text, const std::string& file) : rest_(t
   Scan();
 }
 
+// One token is read ahead: the grammar needs no more to decide.
 Token TextTokens::Next() {
   const Token token = current_;
   if (token.kind != Token::kEnd) Scan();
@@ -62,6 +63,7 @@ void TextTokens::FailWith(const Token& at, std::string_view message) const {
   Throw(ErrorCode::kInvalidArgument, "{}:{}:{}: {}", file_, at.line, at.column, message);
 }
 
+// Columns count bytes, from 1.
 void TextTokens::Advance(size_t count) {
   for (char c : rest_.substr(0, count)) {
     column_ = c == '\n' ? 1 : column_ + 1;

@@ -30,6 +30,7 @@ std::string ValueText(const FieldDescriptor& field, const T& value) {
   if constexpr (std::is_same_v<T, std::string>) {
     return Quote(value);
   } else if constexpr (std::is_same_v<T, int32_t>) {
+    // A number without a name is written as it is: a file of a newer Caffe keeps its meaning.
     const EnumValue* named = field.enumeration ? field.enumeration->Find(value) : nullptr;
     return named ? named->name : fmt::format("{}", value);
   } else {

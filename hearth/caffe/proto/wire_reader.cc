@@ -103,6 +103,8 @@ void WireReader::ReadMessage(Message* message, size_t end) {
       Skip(wire_type, end, 0);
       continue;
     }
+    // The path is one string that grows and shrinks: a model has many fields, and it is needed only
+    // for an error.
     const size_t length = path_.size();
     path_ += path_.empty() ? "" : ".";
     path_ += field->name;
@@ -156,6 +158,7 @@ void WireReader::ReadPacked(Message* message, const FieldDescriptor& field, size
   const size_t length = Length(end);
   const size_t stop = at_ + length;
   VisitScalarType(field.type, [&]<typename T>(std::type_identity<T>) {
+    // Appended: a packed field may come in several parts.
     auto& values = field.Repeated<T>(*message);
     if constexpr (std::is_floating_point_v<T>) {
       // Weights are packed: copy them once, directly to their destination.

@@ -154,6 +154,8 @@ void WireWriter::WriteField(const Message& message, const FieldDescriptor& field
     for (size_t i = 0; i < field.Count(message); ++i) {
       const Message& inner = field.Submessage(message, i);
       Tag(field, 2);
+      // The size precedes the bytes, so it is computed before they are written: no copy of the
+      // message is kept.
       Varint(MessageSize(inner));
       WriteMessage(inner);
     }

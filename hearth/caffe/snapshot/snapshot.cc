@@ -17,6 +17,7 @@
 namespace hearth::caffe {
 namespace {
 
+// Under a temporary name until it is complete: a reader, or a restart, never finds half a file.
 void Write(const Message& message, const std::string& uri) {
   storage::AtomicFile file(uri);
   WriteWire(message, [&](std::string_view bytes) { file.Append(bytes); });

@@ -162,8 +162,8 @@ TrainingPosition FromJson(const json& fields, int64_t least_position) {
   return position;
 }
 
-// Discarded if the text is not JSON. A seal is nested four deep; copying and writing JSON recurses
-// once per level, of which a damaged file may have any number.
+// Returns a discarded value if the text is not JSON. The depth is limited, since copying and
+// writing JSON recurse once per level, and a damaged file may have any number. A seal has four.
 json ParseShallow(const std::string& text) {
   static constexpr int kDeepest = 16;
   const auto check_depth = [](int depth, json::parse_event_t, const json&) {

@@ -83,6 +83,7 @@ void Solver::Solve() {
     log::Info("Learning Rate Policy: {}", param_.lr_policy());
   }
   Step(param_.max_iter() - iteration_);
+  // The last iteration has written its snapshot already.
   const bool just_done = param_.snapshot() > 0 && iteration_ % param_.snapshot() == 0;
   if (param_.snapshot_after_train() && !just_done) SnapshotOnRoot();
   if (stopped_) {

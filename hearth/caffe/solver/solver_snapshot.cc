@@ -108,6 +108,7 @@ TrainingPosition Solver::LoadSnapshot(const std::string& state_uri, const std::s
   TrainingPosition position = Position();
   position.iteration = state.iter();
   position.current_step = state.current_step();
+  // Caffe's state does not tell how far the feed was.
   position.epoch = position.fetches = -1;
   position.counts.reset();
   return position;

@@ -52,6 +52,7 @@ void WeightUpdate::Apply(int iteration, float rate, double weight) {
     update.gradient_scale = scale;
     rule_.Apply(update, iteration);
   }
+  // Devices that share the weights must not run forward before all ranges are updated.
   if (wait_) wait_();
 }
 

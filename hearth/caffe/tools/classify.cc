@@ -68,6 +68,7 @@ std::vector<Prediction> Classify(const ClassifyOptions& options) {
   Require(shape.size() == 4 && (shape[1] == 1 || shape[1] == 3), ErrorCode::kInvalidArgument,
           "the input of {} has the shape {}; it must be images of 1 or 3 channels", options.net,
           input.ShapeString());
+  // Deploy prototxts often have a batch of 10, for the crops of an image; here it is one image.
   shape[0] = 1;
   input.Reshape(shape);
   net->Reshape();
@@ -82,6 +83,7 @@ std::vector<Prediction> Classify(const ClassifyOptions& options) {
   const std::string bytes = storage::ReadFile(options.image);
   image::Image image;
   try {
+    // Trained nets expect OpenCV's order of channels, blue first, which the decoder has as well.
     image = image::DecodeImage(bytes,
                                shape[1] == 1 ? image::ColorMode::kGray : image::ColorMode::kColor);
   } catch (const Error& error) {

@@ -13,6 +13,7 @@
 namespace hearth::caffe {
 namespace {
 
+// The images need one size, as their means are taken per channel and position.
 class Sum {
  public:
   void Add(const Pixels& pixels) {
@@ -73,6 +74,7 @@ MeanImage ComputeImageMean(DataParameter::DB backend, const std::string& databas
       ParseWire(cursor->value(), "its Datum", &datum);
       sum.Add(Pixels(std::move(datum), image::ColorMode::kUnchanged));
     } catch (const Error& error) {
+      // The key finds the record in the database.
       throw Error(error.code(), fmt::format("record '{}' of {}", cursor->key(), database), error);
     }
     progress.Done(sum.count());

@@ -29,6 +29,7 @@ bool IsOfType(std::string_view path, std::string_view type) {
          path[path.size() - type.size() - 1] == '.';
 }
 
+// Decoded pixels are H x W x C, a Datum's are C x H x W.
 void StorePixels(const image::Image& image, Datum* datum) {
   SetShape(image.channels, image.height, image.width, datum);
   std::string* planes = datum->mutable_data();
@@ -108,6 +109,7 @@ int64_t ConvertImageset(const ConvertOptions& options) {
   size_t size = 0;
   for (size_t first = 0; first < images.size(); first += kGroup) {
     std::vector<std::optional<Datum>> datums(std::min(kGroup, images.size() - first));
+    // Threads read and decode; records are written below, in the list's order.
     ForEach(static_cast<int64_t>(datums.size()), options.threads, [&](int64_t i) {
       const ListedImage& listed = images[first + i];
       try {

@@ -104,6 +104,7 @@ int64_t StoreMnist(const MnistOptions& options, int64_t count, const MakeDatum& 
   ProgressLog progress;
   for (int64_t item = 0; item < count; ++item) {
     database->Put(fmt::format("{:08}", item), WireBytes(make_datum(item)));
+    // A transaction holds its records in memory until it is committed.
     if ((item + 1) % kCommit != 0) continue;
     database->Commit();
     progress.Done(item + 1);
@@ -124,6 +125,7 @@ int64_t ConvertMnist(const MnistOptions& options) {
 int64_t ConvertMnistSiamese(const MnistOptions& options) {
   const Mnist mnist(options);
   Random random(kPairSeed);
+  // As Caffe's convert_mnist_siamese_data: one pair per image, each image of it chosen at random.
   return StoreMnist(options, mnist.count(), [&](int64_t) {
     const auto first = static_cast<int64_t>(random.Below(mnist.count()));
     const auto second = static_cast<int64_t>(random.Below(mnist.count()));

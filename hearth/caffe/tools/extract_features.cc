@@ -81,6 +81,7 @@ int64_t ExtractFeatures(const FeatureOptions& options) {
   log::Info("Extracting Features");
   ProgressLog progress;
   for (int64_t batch = 0; batch < options.batches; ++batch) {
+    // Data layers read the next minibatch in Forward, and begin again at the end of their database.
     net->Forward();
     for (size_t i = 0; i < writers.size(); ++i) writers[i].Write(net->blob(options.blobs[i]));
     progress.Done(writers[0].rows());

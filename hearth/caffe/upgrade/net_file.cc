@@ -47,6 +47,7 @@ bool UpgradeSolver(SolverParameter* solver, const std::string& name) {
     solver->set_type(kTypes[solver->solver_type()]);
     solver->clear_solver_type();
   }
+  // Nets inside the solver may be old as well.
   if (solver->has_net_param()) {
     upgraded |= UpgradeNet(solver->mutable_net_param(), name + " net_param");
   }

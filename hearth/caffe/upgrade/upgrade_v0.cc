@@ -129,6 +129,7 @@ LayerParameter UpgradeV0Layer(V1LayerParameter* connection, const std::string& n
   *layer.mutable_blobs() = std::move(*old.mutable_blobs());
   old.clear_blobs();
   UpgradeMultipliers(old, &layer);
+  // A field that no message of this layer has is reported, not refused: Caffe reads such files too.
   for (const FieldDescriptor& field : old.descriptor().fields) {
     const bool common =
         std::find(kCommonFields.begin(), kCommonFields.end(), field.name) != kCommonFields.end();

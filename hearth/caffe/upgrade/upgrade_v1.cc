@@ -9,6 +9,7 @@ namespace {
 
 using V1 = V1LayerParameter;
 
+// The names are those under which the layers are registered now.
 constexpr std::array<std::pair<V1::LayerType, const char*>, 39> kTypeNames = {{
     {V1::ABSVAL, "AbsVal"},
     {V1::ACCURACY, "Accuracy"},
@@ -59,6 +60,7 @@ const char* TypeName(V1::LayerType type) {
   return "";
 }
 
+// One ParamSpec per parameter replaces two lists, of names and of share modes.
 void UpgradeSharing(const V1& old, LayerParameter* layer) {
   auto& params = *layer->mutable_param();
   params.resize(std::max({params.size(), old.param().size(), old.blob_share_mode().size()}));

@@ -13,6 +13,8 @@ DeviceStream::Use::Use(const DeviceStream& stream) : api_(stream.api_) {
   cuda::Check(api_, api_.set_current(stream.context_), "use the device");
 }
 
+// The primary context is the one that CUDA's runtime uses: memory of the program is valid in it.
+// The stream does not wait for the legacy default stream, nor that for it; WaitFor orders them.
 DeviceStream::DeviceStream(int device) : api_(cuda::Library().Get()) {
   marks_->event.Reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!marks_->event.valid()) ThrowErrno(errno, "creating an event descriptor");

@@ -87,6 +87,7 @@ NcclGroup::NcclGroup(int device, const nccl::UniqueId& id, Membership membership
 void NcclGroup::Run(const Request& request, const std::vector<Range>& parts, Deadline deadline) {
   const DeviceStream::Use use(stream_);
   try {
+    // The program's stream may still be writing the input.
     stream_.WaitFor(static_cast<cuda::Stream*>(request.stream));
     Begin(request, parts);
     AwaitSubmission(deadline);
@@ -209,6 +210,7 @@ void NcclGroup::AwaitSubmission(Deadline deadline) {
     if (state != nccl::kInProgress) return Check(state);
     Require(!deadline.expired(), ErrorCode::kDeadlineExceeded,
             "NCCL had not connected the ranks' GPUs before the deadline");
+    // The first tries do not sleep: a call on connected devices is accepted within microseconds.
     pollfd polled = {group_.abort->fd(), POLLIN, 0};
     if (::poll(&polled, 1, pause_ms) < 0 && errno != EINTR) ThrowErrno(errno, "waiting for NCCL");
     group_.abort->ThrowIfRaised();

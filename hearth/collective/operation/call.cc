@@ -29,6 +29,7 @@ bool Keep(std::string_view whole, std::array<char, kSize>& field) {
   return whole.size() <= field.size();
 }
 
+// The fields in which two ranks can differ for this operation, besides its kind and size.
 std::string DetailOf(const Call& call) {
   const std::string_view signature = TextIn(call.signature);
   const std::string_view type = signature.empty() ? NameOf(call.type) : signature;

@@ -45,6 +45,7 @@ struct AddressRange {
 };
 
 AddressRange ParseRange(const std::string& text) {
+  // The caller has found a slash in the text.
   const size_t slash = text.find('/');
   const std::optional<Bytes> first = Parse(text.substr(0, slash));
   size_t bits = 0;

@@ -93,6 +93,7 @@ class Mesh {
     const auto oldest = std::find_if(callers_.begin(), callers_.end(), open);
     if (std::count_if(callers_.begin(), callers_.end(), open) >=
         static_cast<std::ptrdiff_t>(kMaxUnauthenticated + setup_.ranks.size())) {
+      // Until the oldest may be dropped, further clients wait in the listener's queue in the kernel.
       accept_again_ = (*oldest)->replaceable();
       if (!accept_again_.expired()) return;
       Refuse(**oldest, "too many newer connections");
@@ -124,6 +125,7 @@ class Mesh {
     const bool same = identity.generation == generation;
     const auto verdict =
         same ? rendezvous::Verdict::kAccepted : rendezvous::Verdict::kOtherGeneration;
+    // Sent before the check below, so that a client of another generation learns why it is refused.
     caller.Send(rendezvous::MakeVerdict(credentials_, caller.hello(), claim, verdict, generation));
     Require(same, ErrorCode::kPermissionDenied, "rank {} has generation {}, expected {}",
             identity.rank, identity.generation, generation);

@@ -40,6 +40,7 @@ class Spins {
       : yields_(yields), limit_(yields.shares_core() ? BoundedYields::kPerWait : kSpins) {}
 
   void Moved() {
+    // A spin that ended before its limit was faster than a sleep.
     if (tries_ > 0 && tries_ <= limit_) failed_ = 0;
     tries_ = 0;
   }
@@ -312,6 +313,8 @@ void TcpTransport::Wait(Deadline deadline) {
     if (receiving) SetWakeUp(*state);
     const bool sending =
         MaySend(*state) || (state->headers.owed && state->header_sent < sizeof(CallHeader));
+    // A peer whose next message depends on another receive is left out: its socket accepts bytes,
+    // so that poll would return at once.
     if (!receiving && !sending) continue;
     const int events = (receiving ? POLLIN : 0) | (sending ? POLLOUT : 0);
     polled_.push_back({state->stream->fd(), static_cast<short>(events), 0});

@@ -75,7 +75,7 @@ BIO* NewSocket(int fd) {
   return bio;
 }
 
-// The shared key as a resumable session, OpenSSL's form of it. Null if out of memory.
+// OpenSSL takes a shared key as a session to resume. Null if out of memory.
 SSL_SESSION* SessionOfKey(SSL* ssl) {
   const auto* key = static_cast<const std::string*>(SSL_get_app_data(ssl));
   SSL_SESSION* session = SSL_SESSION_new();

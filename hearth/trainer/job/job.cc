@@ -88,6 +88,8 @@ void ParseModel(const JobFields& fields, Job* job) {
   job->net = ParsePrototxt(fields, "net");
   job->weights = fields.Strings("weights");
   job->snapshot = fields.String("snapshot", "");
+  // Two fields for one fact: a driver that means to resume but has no snapshot must not train from
+  // the start.
   if (fields.Bool("resume", !job->snapshot.empty()) == job->snapshot.empty()) {
     fields.Refuse("resume", "true with a \"snapshot\" to resume from, else false");
   }

@@ -22,6 +22,7 @@ void JobFields::RejectUnknownFields() const {
 }
 
 const nlohmann::json* JobFields::Find(const char* name) const {
+  // Also if the field is absent. JSON's null counts as absent: Python writes None as null.
   known_.insert(name);
   auto it = object_.find(name);
   return it == object_.end() || it->is_null() ? nullptr : &*it;

@@ -90,6 +90,7 @@ std::vector<nlohmann::json> HistogramEvents(caffe::Net& net, double gradient_wei
     if (!event.is_null()) events.push_back(std::move(event));
   };
   for (const caffe::NetParam& param : net.params().all()) {
+    // A shared parameter appears once, under its owner.
     if (param.owner >= 0) continue;
     const auto& layer = net.layers()[static_cast<size_t>(param.layer)];
     caffe::Blob& blob = *net.params().learnable()[param.learnable].blob;

@@ -8,6 +8,7 @@
 namespace hearth::trainer {
 namespace {
 
+// Enough to find the cause, and short enough for a log line and an error.
 constexpr size_t kNamedRows = 10;
 // Below this number of rows a fraction means little: the first row may be the only invalid one.
 constexpr int64_t kEnoughRows = 1000;

@@ -157,6 +157,8 @@ void DeviceTrainer::AnnounceStart() {
 }
 
 void DeviceTrainer::OnGradient() {
+  // All ranks have the same sums here, so that all throw in the same step if too many rows are
+  // invalid.
   tally_.AddStep(RowsOfStep(*sync_, solver_->net()), sync_->total_invalid_rows());
 }
 

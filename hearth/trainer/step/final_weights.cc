@@ -32,6 +32,7 @@ std::string WriteFinalModel(const std::string& uri, caffe::Solver& solver) {
   constexpr std::string_view kEnding = ".h5";
   const bool hdf5 = solver.param().snapshot_format() == caffe::SolverParameter::HDF5;
   std::string model = uri;
+  // The ending follows from the format, since readers and writers choose the format by it.
   if (model.ends_with(kEnding)) model.resize(uri.size() - kEnding.size());
   if (hdf5) model += kEnding;
   caffe::MakeFolderOf(model);

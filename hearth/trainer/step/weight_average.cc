@@ -27,6 +27,7 @@ void WeightAverage::Updated(bool needs_equal_weights, const State& state) {
   if (++updates_ < every_ && !needs_equal_weights && !fewer) return;
   const auto before = std::chrono::steady_clock::now();
   const Deadline until = deadline();
+  // Weights and the solver's history: ranks with different momenta would move apart again at once.
   for (caffe::Tensor& values : state()) {
     // Ranks are weighted by their rows: one without rows has learned nothing and must not dilute
     // the others.
