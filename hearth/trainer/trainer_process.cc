@@ -82,7 +82,7 @@ void RunTrainerProcess(int control_fd) {
   ControlChannel channel{Fd(control_fd)};
   Job job;
   try {
-    // Before anything that waits: an executor that dies now must not leave this process behind.
+    // Before anything that waits: a worker that dies now must not leave this process behind.
     DieWithParent(getppid());
     job = ParseJob(channel.ReadLine(Deadline::After(kJobTimeoutSeconds)));
     // After ReadLine, since both read the channel. From here on only the end of the channel

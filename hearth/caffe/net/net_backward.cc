@@ -36,8 +36,7 @@ void MarkLearning(const NetParameter& param, NetGraph* graph) {
 void PruneBelowLosses(NetGraph* graph) {
   std::set<int> under_loss, skipped;
   for (auto layer = graph->layers.rbegin(); layer != graph->layers.rend(); ++layer) {
-    // A bottom is skipped if some layer that reads it does not want its gradient. As InsertSplits
-    // gives each blob one reader, that reader decides alone.
+    // A blob is skipped if the layer that reads it does not want its gradient.
     bool contributes = false, all_skipped = true;
     for (size_t j = 0; j < layer->top_ids.size(); ++j) {
       contributes |= layer->loss_weights[j] != 0 || under_loss.count(layer->top_ids[j]) > 0;

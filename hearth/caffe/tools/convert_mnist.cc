@@ -18,6 +18,7 @@ namespace hearth::caffe {
 namespace {
 
 constexpr int64_t kCommit = 1000;  // committed together
+// Fixed: the same files always give the same pairs.
 constexpr uint64_t kPairSeed = 1;
 
 uint32_t BigEndian(std::string_view bytes, size_t at) {

@@ -39,6 +39,8 @@ class FeatureWriter {
   FeatureWriter(DataParameter::DB backend, const std::string& database)
       : writer_(CreateDatabase(backend, database)) {}
 
+  // One record per row, numbered over all batches, so that a cursor returns them in the order of
+  // the rows.
   void Write(Blob& blob) {
     Shape shape = blob.shape();
     Require(shape.size() <= 4, ErrorCode::kInvalidArgument,

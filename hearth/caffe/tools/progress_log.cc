@@ -10,6 +10,7 @@ void ProgressLog::Done(int64_t items) {
   if (items / 1000 > said_ / 1000 || (late && items > said_)) Say(items);
 }
 
+// The remaining items; nothing if the last line had them already.
 void ProgressLog::Finish(int64_t items) {
   if (items > said_) Say(items);
 }

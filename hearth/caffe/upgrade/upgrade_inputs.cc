@@ -41,6 +41,8 @@ bool UpgradeInputs(NetParameter* net, const std::string& name) {
   return true;
 }
 
+// The statistics are means, which no solver may change; three ParamSpecs mean that the file sets
+// them.
 bool UpgradeBatchNorms(NetParameter* net) {
   bool upgraded = false;
   for (LayerParameter& layer : *net->mutable_layer()) {

@@ -79,6 +79,7 @@ void MoveTransform(DataParam* from, LayerParameter* layer) {
   if (from->has_mean_file()) to()->set_mean_file(from->mean_file());
   if (from->has_crop_size()) to()->set_crop_size(from->crop_size());
   if (from->has_mirror()) to()->set_mirror(from->mirror());
+  // A net that is written later has each setting once, in its new message.
   from->clear_scale();
   from->clear_mean_file();
   from->clear_crop_size();

@@ -93,7 +93,7 @@ class Mesh {
     const auto oldest = std::find_if(callers_.begin(), callers_.end(), open);
     if (std::count_if(callers_.begin(), callers_.end(), open) >=
         static_cast<std::ptrdiff_t>(kMaxUnauthenticated + setup_.ranks.size())) {
-      // Until the oldest may be dropped, further clients wait in the listener's queue in the kernel.
+      // Until the oldest may be dropped, further clients wait in the listener's queue.
       accept_again_ = (*oldest)->replaceable();
       if (!accept_again_.expired()) return;
       Refuse(**oldest, "too many newer connections");
