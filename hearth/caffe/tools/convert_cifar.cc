@@ -57,7 +57,8 @@ void StoreCifar(const std::vector<std::string>& batches, DataParameter::DB backe
 
 }  // namespace
 
-// Reads all files (184 MB) before it writes, so that a damaged one leaves no partial database.
+// Reads all files (184 MB) before it writes: a damaged test file must not leave the training
+// database alone.
 void ConvertCifar(const CifarOptions& options) {
   std::vector<std::string> training;
   for (int batch = 1; batch <= kBatches; ++batch) {

@@ -105,7 +105,7 @@ int64_t StoreMnist(const MnistOptions& options, int64_t count, const MakeDatum& 
   ProgressLog progress;
   for (int64_t item = 0; item < count; ++item) {
     database->Put(fmt::format("{:08}", item), WireBytes(make_datum(item)));
-    // A transaction holds its records in memory until it is committed.
+    // Records are kept in memory until they are committed.
     if ((item + 1) % kCommit != 0) continue;
     database->Commit();
     progress.Done(item + 1);
