@@ -105,10 +105,10 @@ class LayerReader {
 
 }  // namespace
 
-// The layout is that of Net::ToHDF5 in Caffe: /data/<layer>/<i> for parameter i, /diff/<layer>/<i>
-// for its gradient; a state has /iter, /learned_net, /current_step and /history/<i>.
 bool IsHdf5Name(const std::string& uri) { return uri.ends_with(".h5"); }
 
+// The layout is that of Net::ToHDF5 in Caffe: /data/<layer>/<i> for parameter i, /diff/<layer>/<i>
+// for its gradient; a state has /iter, /learned_net, /current_step and /history/<i>.
 void WriteModelHdf5(const NetParameter& model, const std::string& uri) {
   Hdf5File file = Hdf5File::InMemory();
   const bool has_diffs = HasDiffs(model);
