@@ -9,6 +9,8 @@
 
 namespace hearth::collective {
 
+// Greedy, from the last piece to the first. A function of the sizes alone: all ranks get the same
+// buckets without an exchange.
 std::vector<Bucket> MakeBuckets(const std::vector<size_t>& piece_counts, size_t bucket_bytes) {
   const size_t limit = std::max<size_t>(bucket_bytes / sizeof(float), 1);
   size_t begin = 0;
@@ -71,6 +73,7 @@ void BucketReducer::Wait(Deadline deadline) {
   Require(deadline.Wait(changed_, lock, over), ErrorCode::kDeadlineExceeded,
           "only {} of {} gradient buckets were summed before the deadline", reduced_,
           buckets_.size());
+  // The error stays, so that every later call fails as well; no new round starts.
   if (error_ != nullptr) std::rethrow_exception(error_);
   StartRound();
 }
@@ -89,6 +92,8 @@ void BucketReducer::MarkReady(size_t piece) {
 }
 
 void BucketReducer::Loop() {
+  // The buckets are reduced in their order, although a later one may be complete first: all ranks
+  // must call the same operation at the same time.
   const auto next_is_ready = [this] {
     return reduced_ < buckets_.size() && missing_[reduced_] == 0;
   };
@@ -97,6 +102,7 @@ void BucketReducer::Loop() {
     changed_.wait(lock, [&] { return stopping_ || next_is_ready(); });
     if (stopping_) return;
     const Bucket& bucket = buckets_[reduced_];
+    // Ready must not wait for the network: the backward pass calls it.
     lock.unlock();
     const std::exception_ptr error = Reduce(bucket);
     lock.lock();

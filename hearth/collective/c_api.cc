@@ -35,6 +35,7 @@ Request RequestOf(const hearth_operation& operation, int world) {
   request.op = Translate(kReductions, operation.reduction, "a reduction");
   request.wire = Translate(kWires, operation.wire, "a wire format");
   request.peer = operation.root;
+  // The interface passes no length: there is one count per rank.
   if (operation.counts != nullptr) {
     const std::span<const size_t> counts(operation.counts, static_cast<size_t>(world));
     request.counts.assign(counts.begin(), counts.end());
@@ -48,6 +49,7 @@ Request RequestOf(const hearth_operation& operation, int world) {
   return request;
 }
 
+// The codes on which a caller can decide what to do; the text of the error says the rest.
 hearth_result ResultOf(ErrorCode code) {
   switch (code) {
     case ErrorCode::kInvalidArgument:
@@ -61,6 +63,7 @@ hearth_result ResultOf(ErrorCode code) {
   }
 }
 
+// No exception may pass through C frames. The text is valid only during the callback.
 void Complete(const std::exception_ptr& failure, hearth_done done, void* context) {
   if (failure == nullptr) return done(context, HEARTH_DONE, "");
   try {

@@ -19,6 +19,8 @@ std::vector<PendingRank> MakePendingRanks(const Identity& identity) {
   return pending;
 }
 
+// The environment reaches all ranks of a job without a change of the program, which may be a
+// framework's.
 GroupOptions WithEnvironment(const GroupOptions& options) {
   GroupOptions chosen = WithChosenTransport(options);
   chosen.listen_host = ListenAddress(options.listen_host);
@@ -37,6 +39,8 @@ std::vector<std::unique_ptr<Group>> Group::Connect(rendezvous::Member& member,
                              .token = member.token(),
                              .generation = static_cast<int>(member.generation())};
   std::vector<PendingRank> pending = MakePendingRanks(identity);
+  // Before the first gather: the failure of a rank must end this rank's wait for it. The groups
+  // keep the subscriptions, so that a failure later ends their operations too.
   std::vector<rendezvous::FailureWatch::Subscription> subscriptions;
   for (const PendingRank& rank : pending) {
     subscriptions.push_back(member.OnFailure(

@@ -45,6 +45,7 @@ struct Connector::PartialRank {
   HierarchicalBackend::Parts parts;  // empty if the backend needs none
 };
 
+// The initializers exchange data: their order is that of kGathers, the same on all ranks.
 Connector::Connector(const Setup& setup, std::vector<PendingRank>& pending)
     : setup_(setup),
       pending_(pending),
@@ -62,6 +63,7 @@ std::vector<std::unique_ptr<Group>> Connector::Connect() {
           "HEARTH_TRANSPORT=shm, but the ranks are on more than one host or cannot share memory: "
           "they would communicate by {}; use auto",
           description_);
+  // One line per group, by its rank 0.
   if (table_.first_local == 0 && table_.ranks.size() > 1) {
     log::Info("{} ranks communicate by {}{}", table_.ranks.size(), description_,
               topology_.one_host() ? "" : " (" + inter_host_.reason + ")");
@@ -203,6 +205,7 @@ std::vector<std::unique_ptr<PeerStream>> Connector::MakeStreams(
   std::vector<std::unique_ptr<PeerStream>> streams(peers.size());
   for (size_t i = 0; i < peers.size(); ++i) {
     if (!connections[i].has_value()) continue;
+    // As in ConnectMesh: the higher rank connected to the lower one, and is the client.
     const TlsSide side = static_cast<int>(i) < mesh.self ? TlsSide::kClient : TlsSide::kServer;
     streams[i] = inter_host_.encrypted ? MakeTlsStream(std::move(*connections[i]), peers[i], side,
                                                        key, setup_.deadline)

@@ -25,9 +25,14 @@ void Group::Impl::Execute(const Request& request, Deadline deadline) {
   submitted_ = request.submitted;
   if (call.memory == Memory::kDevice) return ExecuteOnDevice(call, request, deadline);
   Buffer work;
+  // Guarded, as scratch memory may be exhausted: the peers enter the operation and would wait for
+  // this rank. Check comes before: its errors leave the group usable.
   Guard(call, [&] { work = Prepare(request); });
+  // Backends access the peers' memory at the location of this rank's buffer, so that all must pass
+  // corresponding buffers. Messages between two ranks are copied through a mailbox instead.
   const void* compared = IsPair(call.operation) ? nullptr : work.data;
   Run(call, compared, deadline, [&] {
+    // Ranks that pass nothing still have to be in the same operation.
     if (call.bytes == 0 && !IsPair(call.operation)) return backend->Barrier(deadline);
     Dispatch(request, work, deadline);
   });
@@ -109,6 +114,8 @@ Buffer Group::Impl::Prepare(const Request& request) {
       Copy(output, request.input, work.bytes());
       break;
     case Operation::kReduceScatter:
+      // Backends reduce in place over the whole buffer, but the output has room for this rank's
+      // part alone.
       if (scratch_.size() < work.bytes()) scratch_.resize(work.bytes());
       work.data = scratch_.data();
       Copy(work.data, request.input, work.bytes());
@@ -138,6 +145,7 @@ void Group::Impl::Dispatch(const Request& request, Buffer work, Deadline deadlin
       if (!IsInPlace(request)) {
         return backend->AllToAll(static_cast<const std::byte*>(request.input), work, deadline);
       }
+      // The blocks that arrive overwrite those that are still to be sent.
       const auto* from = work.data;
       scratch_.assign(from, from + work.bytes());
       return backend->AllToAll(scratch_.data(), work, deadline);
@@ -174,6 +182,7 @@ void Group::Impl::Reduce(const Request& request, Buffer work, Deadline deadline)
   }
 }
 
+// Valid until the next call: the memory is reused, so that an operation does not allocate.
 const std::vector<Range>& Group::Impl::PartsOf(const Request& request) {
   parts_.resize(static_cast<size_t>(world));
   size_t begin = 0;

@@ -9,6 +9,8 @@ namespace hearth::collective {
 uint64_t Group::Impl::LocationOf(const void* buffer, uint64_t bytes) const {
   if (bytes == 0) return 0;
   const auto location = arena->Find(buffer, bytes);
+  // The number of the block, from 1, above 44 bits of offset (16 TiB): equal on two ranks exactly
+  // if they pass corresponding memory, and never 0, which stands for other memory.
   constexpr int kOffsetBits = 44;
   return location ? (uint64_t{location->block} + 1) << kOffsetBits | location->offset : 0;
 }
@@ -24,8 +26,11 @@ void Group::Impl::Break(const Call& call, const Error& error) {
     broken_ = Error(error.code(), fmt::format("{}: {} had not arrived before the deadline; {}",
                                               call.Describe(), absent, kStepsAdvice));
   }
+  // After MissingRanks(), which knows only the running operation.
   if (stalls != nullptr) stalls->End(false);
   if (timeline::On()) RecordOperation(call, &*broken_);
+  // Leave comes last: peers fail once they see it, and this rank's error should be complete by
+  // then. From here on the ranks are out of step, so that closing NCCL must not wait for them.
   if (devices != nullptr) devices->Fail();
   local->Leave();
   if (backend != nullptr) backend->Leave();
@@ -49,6 +54,7 @@ void Group::Impl::RecordOperation(const Call& call, const Error* error) {
   }
   if (error != nullptr) details.Add("error", error->message());
   timeline::Add({"collective", call.Title(), begun_, timeline::Clock::now()}, details);
+  // The next operation may not come from a queue.
   submitted_ = {};
 }
 

@@ -17,6 +17,9 @@ void HierarchicalBackend::Begin(const Call& call) {
   direct_->Begin(call);
 }
 
+// With p parts of n elements: p ranks of a host sum n / p elements each, then p independent
+// all-reduces of n / p elements run between the hosts, then each rank copies the parts of the
+// others. So all ranks sum and send at once, and no two ranks of a host send the same element.
 void HierarchicalBackend::AllReduce(Buffer data, Reduction how, Deadline deadline) {
   const int parts = topology_.parts();
   within_->InArena(data, [&](Buffer shared) {
@@ -28,6 +31,8 @@ void HierarchicalBackend::AllReduce(Buffer data, Reduction how, Deadline deadlin
   });
 }
 
+// The parts above are one per rank of a host, but the caller wants one per rank of the world: it
+// takes its part of the whole sum.
 void HierarchicalBackend::ReduceScatter(Buffer data, Op op, Deadline deadline) {
   AllReduce(data, op, deadline);
 }
@@ -50,12 +55,14 @@ void HierarchicalBackend::Broadcast(Buffer data, int root, Deadline deadline) {
   const Topology::Location from = topology_.Find(root);
   const bool here = location_.host == from.host;
   if (here) within_->Broadcast(data, from.index, deadline);
+  // Index 0 of the root's host has the data by now.
   if (location_.index == 0) across_->Broadcast(data, from.host, deadline);
   if (!here) within_->Broadcast(data, 0, deadline);
 }
 
 void HierarchicalBackend::Barrier(Deadline deadline) {
   within_->Barrier(deadline);
+  // The second barrier within the host holds the others until index 0 returns from the other hosts.
   if (location_.index == 0) across_->Barrier(deadline);
   within_->Barrier(deadline);
 }

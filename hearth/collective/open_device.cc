@@ -139,6 +139,7 @@ std::string Group::Impl::ConnectDevices(int device, const nccl::UniqueId& id, De
     devices = std::make_unique<NcclGroup>(device, id, std::move(membership), deadline);
     return "";
   } catch (const Error& error) {
+    // An abort ends the group; any other failure only means that it works without NCCL.
     if (error.code() == ErrorCode::kAborted) throw;
     return error.message();
   }
@@ -162,6 +163,7 @@ bool Group::OpenDevice(int device, Deadline deadline) {
     const std::string failed =
         nccl_id.is_valid ? impl_->ConnectDevices(device, nccl_id.id, Deadline::After(patience))
                          : "NCCL cannot create an id";
+    // One rank's failure makes all ranks fall back to host memory: NCCL needs every one of them.
     problem = FirstProblem(GatherTexts(*this, failed, deadline), offers);
     if (!problem.empty()) impl_->devices.reset();
   }

@@ -19,6 +19,7 @@ struct Handle::State {
       error = failure;
     }
     changed.notify_all();
+    // Without the lock: the callback may ask this handle whether it is done.
     if (on_done) on_done(failure);
   }
 
@@ -60,6 +61,9 @@ Handle Queue::Submit(Request request, Callback on_done) {
   return Handle(std::move(state));
 }
 
+// Runs in the caller's thread if nothing is ahead of it: that saves the two thread switches of
+// Submit and Wait, which cost more than a small operation. `running_` keeps the queue's thread from
+// starting another operation meanwhile; the group runs one at a time.
 bool Queue::TryRun(Request request) {
   std::unique_lock lock = Open(&request);
   if (running_ || !waiting_.empty()) return false;
@@ -82,10 +86,13 @@ void Queue::Close() {
     stopping_ = true;
   }
   changed_.notify_all();
+  // Not mutex_, which the joined thread needs to end. A second caller of Close waits here until the
+  // first one has joined.
   const std::lock_guard one_at_a_time(closing_);
   thread_.Join();
   const auto ended = std::make_exception_ptr(
       Error(ErrorCode::kAborted, "the queue of operations ended before this one began"));
+  // The thread has ended and Open refuses new requests: waiting_ has no other user.
   for (const auto& state : waiting_) state->Finish(ended);
   waiting_.clear();
 }
@@ -108,6 +115,8 @@ void Queue::Loop() {
   }
 }
 
+// Checks here, in the caller's thread: an invalid request then fails alone, while an error inside
+// Run breaks the group.
 std::unique_lock<std::mutex> Queue::Open(Request* request) {
   group_.Check(*request);
   request->submitted = std::chrono::steady_clock::now();

@@ -5,6 +5,8 @@
 namespace hearth::collective {
 namespace {
 
+// The host's id is compared first: the process number of a rank on another host may belong to an
+// unrelated process here.
 bool CanShare(const RankInfo& own, const RankInfo& other) {
   return own.shares_memory && other.shares_memory && own.host_id == other.host_id &&
          OpenSharedPage(other.page).has_value();

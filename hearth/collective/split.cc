@@ -32,10 +32,13 @@ std::unique_ptr<Group> Group::Split(int color, Deadline deadline) {
   colors[static_cast<size_t>(rank())] = color;
   AllGather(colors.data(), colors.size(), DataType::kInt64, deadline);
   if (color < 0) {
+    // Takes part in the gathers of the other ranks, which are collective operations of the parent.
     for (int i = 0; i < Connector::kGathers; ++i) GatherTexts(*this, "", deadline);
     return nullptr;
   }
   Identity identity = impl_->identity;
+  // Each rank connects alone, also if others of its process get the same color: towards the
+  // connector it is a process with one rank, numbered by its order within the color.
   identity.options.local_ranks = 1;
   const auto before = colors.begin() + rank();
   const Setup setup = {.identity = identity,
@@ -47,6 +50,7 @@ std::unique_ptr<Group> Group::Split(int color, Deadline deadline) {
                        .deadline = deadline};
   std::vector<PendingRank> pending;
   pending.push_back(MakePendingRank(identity));
+  // Before Connect: an abort of the parent must also end the wait for the new group's ranks.
   impl_->abort->PassOnTo(pending.front().abort);
   return std::move(Connector(setup, pending).Connect().front());
 }

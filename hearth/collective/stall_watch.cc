@@ -96,6 +96,8 @@ rendezvous::GroupStep StallWatch::Self(const Running& running) const {
   return {group_, self_, static_cast<int>(ranks_.size()), running.step};
 }
 
+// A rank reports its step only after it has waited for a tick. Before that, ranks that are not
+// known to have arrived may well be there.
 std::string StallWatch::MissingRanks() {
   const Running running = Now();
   if (!running.runs || IsPair(running.call.operation) ||
@@ -110,6 +112,7 @@ void StallWatch::Watch() {
   std::unique_lock lock(mutex_);
   const std::chrono::duration<double> tick(tick_s_);
   while (!changed_.wait_for(lock, tick, [&] { return ending_; })) {
+    // Poll may wait for the rendezvous, and Begin and End of the operations take this lock.
     lock.unlock();
     Poll();
     lock.lock();
@@ -148,6 +151,7 @@ void StallWatch::Report(const Running& running) {
   if (now.number != running.number || !now.runs) return;  // it ended meanwhile
   reported_ = running;
   const double seconds = running.seconds();
+  // The interval doubles: an operation that waits for an hour writes a few lines, not hundreds.
   while (next_report_s_ <= seconds) next_report_s_ *= 2;
   const double left = running.deadline.remaining();
   ++reports;  // first, so that a reader of the log finds it counted
@@ -167,6 +171,8 @@ std::string StallWatch::ReasonOf(const Running& running) {
 }
 
 std::optional<std::vector<int>> StallWatch::QueryMissingRanks(const Running& running) {
+  // Two threads query: the watch, and the one whose operation has failed. This rank's own step is
+  // reported first, so that it is not named as missing.
   const std::lock_guard lock(query_mutex_);
   reporter_->Report(Self(running));
   return reporter_->RanksBehind(Self(running));

@@ -12,6 +12,8 @@ namespace {
 
 using rendezvous::GroupStep;
 
+// Steps only help to name the ranks that have not arrived: an operation does not fail because its
+// step cannot be reported.
 class OfMembers : public StepReporter {
  public:
   explicit OfMembers(rendezvous::Member& member) : member_(member) {}
@@ -54,6 +56,7 @@ class OfThreads : public StepReporter {
   }
 
  private:
+  // The threads of all ranks of this process share the tracker.
   std::mutex mutex_;
   rendezvous::StepTracker step_tracker_;
 };

@@ -20,6 +20,7 @@ std::string Variable(const char* name) {
 void SetPorts(const std::string& text, GroupOptions* options) {
   if (text.empty()) return;
   int first = 0, last = 0;
+  // A third conversion that succeeds means text after the range.
   char rest = 0;
   const int found = std::sscanf(text.c_str(), "%d-%d%c", &first, &last, &rest);
   Require(found == 2 && first >= 1 && first <= last && last <= 65535, ErrorCode::kInvalidArgument,
@@ -63,6 +64,8 @@ RdmaDevice OwnRdmaDevice(const GroupOptions& options) {
   return {.name = "UCX_TLS=" + options.ucx_transports, .missing = {}};
 }
 
+// All ranks call this with the same table and therefore choose the same transport. RDMA is used
+// only if every rank has it: one mesh has one transport.
 InterHostTransport ChooseInterHostTransport(const GroupOptions& options,
                                             const std::vector<RankInfo>& ranks) {
   const auto other = std::find_if(ranks.begin(), ranks.end(), [&](const RankInfo& rank) {

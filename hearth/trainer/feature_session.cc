@@ -23,6 +23,8 @@ ring::RingEnd TakeEnd(const StreamFds& fds) { return {Fd(fds.ring_fd), Fd(fds.si
 
 }  // namespace
 
+// The part of row `row` in a blob of a minibatch of `rows`. A blob whose count is no multiple of
+// the rows, such as a loss, belongs to the minibatch: every row gets all of it.
 std::span<const float> RowValues(const caffe::Tensor& values, int64_t row, int64_t rows) {
   const int64_t count = values.numel();
   const bool divides = count >= rows && count % rows == 0;
@@ -38,6 +40,8 @@ FeatureSession::FeatureSession(Job job, std::function<void(const nlohmann::json&
       source_(std::make_shared<dataset::RingSource>(TakeEnd(*job_.test), kIdleTimeoutSeconds)) {}
 
 void FeatureSession::Run() {
+  // Taken first: whatever fails later, the reader of the results gets the error through the ring,
+  // and does not wait for rows.
   ring::RingEnd results = TakeEnd(*job_.results);
   try {
     BuildNet();
@@ -102,7 +106,9 @@ bool FeatureSession::ServePartition() {
     if (!WriteRows(*rows)) return false;
   }
   if (source_->ended()) return false;
+  // False: the reader of the results has gone, and no rows are needed any more.
   if (!results_->Flush(ResultDeadline())) return false;
+  // A partition is an epoch of the source, as both end with a mark after the last row.
   net_->NextEpoch();
   return true;
 }
@@ -119,6 +125,7 @@ bool FeatureSession::WriteRows(int64_t rows) {
           "the input layer delivered {} rows but {} row ids", rows, fetched.size());
   std::vector<caffe::Tensor> row_major;
   for (const std::string& name : blobs_) {
+    // Blobs between layers may be stored as N x H x W x C; results are N x C x H x W, as in Caffe.
     row_major.push_back(net_->blob(name).data().contiguous());
   }
   std::vector<std::span<const float>> values(blobs_.size());

@@ -103,6 +103,8 @@ std::shared_ptr<dataset::MinibatchSource> TrainSession::OpenTrainRows() {
 }
 
 void TrainSession::JoinCluster() {
+  // Two groups per device. team_ joins the devices of this process, which share memory and weights;
+  // groups_ joins all devices of the job.
   team_.groups = collective::Group::ConnectThreads(job_.settings.devices);
   if (!job_.coordinator) {
     groups_ = collective::Group::ConnectThreads(job_.settings.devices);
@@ -119,6 +121,7 @@ void TrainSession::JoinCluster() {
   member_ = std::make_unique<rendezvous::Member>(options);
   peer_failures_ =
       member_->OnFailure([this](const rendezvous::Failure& failure) { Fail(failure); });
+  // After OnFailure, so that no failure of a rank is missed while this one waits.
   member_->Reserve({{"devices", job_.settings.devices}});
   collective::GroupOptions group;
   group.listen_host = job_.listen_host;
@@ -134,6 +137,7 @@ void TrainSession::RunDevices() {
   for (int device = 1; device < job_.settings.devices; ++device) {
     threads.emplace_back(fmt::format("device {}", device), [this, device] { RunDevice(device); });
   }
+  // In this thread: a job with one device needs no other.
   RunDevice(0);
   for (Thread& thread : threads) thread.Join();
   ReportConsequence();
@@ -158,6 +162,8 @@ void TrainSession::RunDevice(int device) {
     if (device == 0) outcome_ = trainer.outcome();
   } catch (...) {
     const auto index = static_cast<size_t>(device);
+    // An operation that failed ends its group. The error is then that of a wait, whose cause may be
+    // another rank.
     const bool waited = groups_[index]->broken() || team_.groups[index]->broken();
     FailLocally(std::current_exception(), trainer.iteration(),
                 waited ? Cause::kWait : Cause::kHere);
@@ -199,6 +205,7 @@ void TrainSession::SendToCluster(const nlohmann::json& event) {
 
 void TrainSession::FailLocally(const std::exception_ptr& exception, int64_t iteration,
                                Cause cause) {
+  // What fails after the first failure is a consequence of it.
   if (failure()) return;
   rendezvous::Failure failure = DescribeException(exception);
   failure.rank = job_.rank;
@@ -214,6 +221,8 @@ void TrainSession::FailLocally(const std::exception_ptr& exception, int64_t iter
   } else if (member_) {
     member_->SendFailure(failure);
   }
+  // Peers in other processes learn of the failure from the coordinator. Here the other devices'
+  // threads may be inside an operation, which must end before they can be joined.
   for (auto& group : groups_) group->Abort(failure.message);
   // Also now if it is a consequence: the other devices would wait for this one.
   for (auto& group : team_.groups) group->Abort(failure.message);

@@ -54,6 +54,8 @@ void SendLogTo(ControlChannel& channel, TrainSession* session) {
   });
 }
 
+// A failure ends the process from the thread that finds it: the others may be inside a collective,
+// a file read or user code, which nothing can interrupt.
 void Train(const Job& job, ControlChannel& channel) {
   TrainHooks hooks;
   hooks.send = [&](const nlohmann::json& event) { channel.Send(event); };
@@ -80,8 +82,11 @@ void RunTrainerProcess(int control_fd) {
   ControlChannel channel{Fd(control_fd)};
   Job job;
   try {
+    // Before anything that waits: a worker that dies now must not leave this process behind.
     DieWithParent(getppid());
     job = ParseJob(channel.ReadLine(Deadline::After(kJobTimeoutSeconds)));
+    // After ReadLine, since both read the channel. From here on only the end of the channel
+    // matters, and it can come at any time.
     channel.Watch([] { EndProcess(kWorkerGone); });
     ReportCrashes(control_fd, job);
     if (job.mode == Mode::kTrain) {

@@ -8,6 +8,8 @@
 namespace hearth::caffe {
 namespace {
 
+// The sum of absolute values over the count, as Caffe's debug lines have it (Net::ForwardDebugInfo
+// and its siblings).
 double MeanMagnitude(const Tensor& values) {
   const Tensor flat = values.reshape({-1});
   const float* const begin = flat.data_ptr();
@@ -76,6 +78,7 @@ void LogDebugInfo(Net& net, std::function<bool()> wanted) {
     const NetLayer& layer = net.layers()[static_cast<size_t>(index)];
     if (event == Net::LayerEvent::kAfterForward) LogForward(net, layer);
     if (event == Net::LayerEvent::kAfterBackward) LogBackward(net, layer);
+    // Backward ends with layer 0: all gradients are complete then.
     if (event == Net::LayerEvent::kAfterBackward && index == 0) LogAllParams(net);
   });
 }

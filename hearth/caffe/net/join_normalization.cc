@@ -23,6 +23,8 @@ NetLayer* OnlyReader(NetGraph& graph, size_t first, int blob) {
   return reader;
 }
 
+// Only then is the diff between the two layers invisible: a layer whose Backward is skipped, or
+// whose top is a loss, needs it.
 bool PassesItsGradient(const NetLayer& layer) {
   return layer.need_backward && layer.bottom.size() == 1 && layer.bottom_need_backward[0] &&
          layer.loss_weights[0] == 0;

@@ -22,6 +22,8 @@ std::string ShapesOf(const Blobs& blobs) {
   return text.empty() ? "none" : text;
 }
 
+// A crash may also be in a thread that a layer has started, which records no step. The last step of
+// any thread is then the best guess.
 thread_local LayerStep this_threads_step;
 std::atomic<const Layer*> last_layer{nullptr};
 std::atomic<const char*> last_doing{""};
@@ -47,6 +49,8 @@ LayerStep CurrentLayerStep() noexcept {
   return {last_layer.load(std::memory_order_relaxed), last_doing.load(std::memory_order_relaxed)};
 }
 
+// Called in a catch block: `throw;` continues the exception that is being handled. Errors of the
+// code base keep their code; those of libraries know no shapes, so they are added.
 void RethrowFromLayer(const Layer& layer, const char* doing, const Blobs& bottoms) {
   const std::string where = fmt::format("layer '{}' ({}), {}", layer.name(), layer.type(), doing);
   const auto fail_with_shapes = [&](ErrorCode code, std::string_view reason) {

@@ -73,6 +73,7 @@ class Placement {
       return a->offset < b->offset;  // a span may occur several times
     });
     int64_t offset = 0;
+    // First fit: `offset` is behind all spans so far, and the gap before the next one is tried.
     for (const Span* other : *others) {
       if (offset + span.count <= other->offset) break;
       const int64_t end = other->offset + other->count;
@@ -99,7 +100,9 @@ Tensor TakeMemory(int64_t count, const std::vector<Span>& spans, const NetGraph&
         graph.blob_names[largest], graph.blobs[largest]->ShapeString());
 }
 
-// Sets every span's offset, the largest ones first.
+// Sets every span's offset, by "greedy by size" of Pisarchyk and Lee, "Efficient Memory Management
+// for Deep Neural Net Inference" (2020): large spans are placed first, and small ones find gaps
+// between them.
 MemoryPlan Place(std::vector<Span> spans, NetGraph& graph, void (Blob::*bind)(Tensor, Tensor)) {
   std::stable_sort(spans.begin(), spans.end(),
                    [](const Span& a, const Span& b) { return a.count > b.count; });
@@ -137,6 +140,8 @@ MemoryPlan ShareDiffs(NetGraph& graph, const std::vector<int>& freed) {
       }
     }
   }
+  // A diff that several blobs share, as a Reshape layer's, is in use over more layers than one span
+  // shows.
   std::map<const void*, int> readers;
   for (const Span& span : spans) {
     const void* memory = graph.blobs[span.blobs[0]]->diff_identity();
@@ -160,6 +165,7 @@ MemoryPlan ShareDiffs(NetGraph& graph, const std::vector<int>& freed) {
 
 MemoryPlan ShareData(NetGraph& graph, const std::vector<std::string>& kept) {
   std::vector<Span> spans = FindSpans(graph);
+  // What is read after the forward pass, or written before it.
   const auto keep = [&](const std::string& name) {
     const auto id = graph.blob_ids.find(name);
     if (id != graph.blob_ids.end()) spans[id->second].own = true;

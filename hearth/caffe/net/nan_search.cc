@@ -25,6 +25,8 @@ void RecomputeTops(Net& net, int layer) {
 
 }  // namespace
 
+// Runs after a forward pass whose loss is not finite. Layers are tested in their order, parameters
+// before tops: the first one found is the origin, since later layers only pass the value on.
 NonFinite FirstNonFinite(Net& net) {
   for (int i = 0; i <= net.last_layer(); ++i) {
     const NetLayer& layer = net.layers()[static_cast<size_t>(i)];

@@ -21,6 +21,7 @@
 namespace hearth::caffe {
 namespace {
 
+// Rules come first: a layer that they exclude reads no blob, and needs no Split.
 NetParameter Prepare(const NetParameter& param, Phase phase) {
   NetParameter with_state = param;
   with_state.mutable_state()->set_phase(phase);
@@ -72,6 +73,8 @@ Net::Net(const NetParameter& param, const NetContext& given, const LayerRegistry
     if (batch_size_ == 0) batch_size_ = FedBatchSize(layer.layer->param());
   }
   FindGradientOrder();
+  // Reading a value from a device waits for all its work. Losses are read after the last layer if
+  // they still exist then, so that the device never idles between layers.
   reads_loss_last_ = given.device.separate && KeepsLosses(graph_);
   if (!given.device.separate) {
     PlanMemory(given, param.debug_info());
@@ -93,6 +96,8 @@ void Net::PlanMemory(const NetContext& context, bool debug_info) {
   if (context.share_data) data_plan_ = ShareData(graph_, context.kept_blobs);
 }
 
+// Rows of several data layers belong together by their position in the minibatch: with different
+// numbers, rows would be paired with labels of others.
 std::optional<int64_t> Net::Fetch() {
   std::optional<int64_t> rows;
   for (NetLayer& layer : graph_.layers) {
@@ -126,6 +131,7 @@ void Net::StartForward(int from, int to) {
     Notify(LayerEvent::kBeforeForward, i);
     InLayer(*layer.layer, "forward", layer.bottom, [&] {
       const WorkThreads threads(layer);
+      // Each time, as the last minibatch of an epoch may be smaller. Unchanged shapes cost little.
       layer.layer->Reshape(layer.bottom, layer.top);
       layer.layer->Forward(layer.bottom, layer.top);
       SetLossGradient(layer);
@@ -145,6 +151,8 @@ void Net::SetLossGradient(NetLayer& layer) {
   }
 }
 
+// Sum over the tops of loss_weight x the sum of the top's values; without the scale, which is for
+// gradients.
 float Net::LossOf(const NetLayer& layer) {
   float loss = 0;
   for (size_t i = 0; i < layer.top.size(); ++i) {
@@ -170,6 +178,8 @@ void Net::Backward(int from, int to) {
   Require(from <= last_layer() && 0 <= to, ErrorCode::kInvalidArgument,
           "cannot run layers {} down to {} of a net that has {}", from, to, graph_.layers.size());
   if (on_gradient_ready_ && from == last_layer()) {
+    // Other ranks wait for the gradients in a fixed order: those that no layer writes are reported
+    // at once.
     for (size_t index : gradients_never_written_) on_gradient_ready_(index);
   }
   for (int i = from; i >= to; --i) {
@@ -187,6 +197,7 @@ void Net::Backward(int from, int to) {
   }
 }
 
+// A shared parameter is complete only after the lowest of its layers, the last one in Backward.
 void Net::FindGradientOrder() {
   gradients_final_after_.resize(graph_.layers.size());
   constexpr int kNever = std::numeric_limits<int>::max();

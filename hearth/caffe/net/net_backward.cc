@@ -17,6 +17,7 @@ void MarkLearning(const NetParameter& param, NetGraph* graph) {
     for (size_t j = 0; j < layer.bottom_ids.size(); ++j) {
       const bool needs = blob_needs[layer.bottom_ids[j]];
       layer.need_backward = layer.need_backward || needs;
+      // propagate_down in the prototxt overrides the rule, in both directions.
       layer.bottom_need_backward.push_back(
           given.propagate_down().empty() ? needs : given.propagate_down(static_cast<int>(j)));
     }
@@ -35,6 +36,7 @@ void MarkLearning(const NetParameter& param, NetGraph* graph) {
 void PruneBelowLosses(NetGraph* graph) {
   std::set<int> under_loss, skipped;
   for (auto layer = graph->layers.rbegin(); layer != graph->layers.rend(); ++layer) {
+    // A blob is skipped if the layer that reads it does not want its gradient.
     bool contributes = false, all_skipped = true;
     for (size_t j = 0; j < layer->top_ids.size(); ++j) {
       contributes |= layer->loss_weights[j] != 0 || under_loss.count(layer->top_ids[j]) > 0;

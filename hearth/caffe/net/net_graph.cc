@@ -102,6 +102,7 @@ NetGraph GraphBuilder::Build(const NetParameter& param) {
 void GraphBuilder::AddLayer(LayerParameter param) {
   if (!param.has_phase()) param.set_phase(context_.phase);
   const std::vector<BlobProto> given = std::move(*param.mutable_blobs());
+  // Layers keep their parameter message, which must not hold a second copy of the weights.
   param.clear_blobs();
   NetContext context = context_;
   context.phase = param.phase();
@@ -119,6 +120,8 @@ void GraphBuilder::AddLayer(LayerParameter param) {
     CheckArity(connected);
     CheckInPlace(connected);
     connected.loss_weights = LossWeights(param, connected.traits.is_loss, connected.top.size());
+    // After the tops are connected, as SetUp may look at both sides, and before TakeParams, as it
+    // creates the parameters.
     layer.SetUp(connected.bottom, connected.top);
     TakeParams(given, &layer);
     for (const auto& blob : layer.blobs()) blob->set_device(context_.device);
@@ -146,6 +149,7 @@ void GraphBuilder::ConnectBottom(const LayerParameter& param, int index, NetLaye
 
 void GraphBuilder::ConnectTop(const LayerParameter& param, int index, NetLayer* layer) {
   const std::string& name = param.top(index);
+  // Caffe's rule: a layer runs in place if top i has the name of bottom i.
   const bool in_place = index < param.bottom_size() && name == param.bottom(index);
   const auto found = graph_.blob_ids.find(name);
   Require(in_place || found == graph_.blob_ids.end(), ErrorCode::kInvalidArgument,
@@ -165,6 +169,8 @@ void GraphBuilder::ConnectTop(const LayerParameter& param, int index, NetLayer* 
   layer->top.push_back(graph_.blobs[id].get());
 }
 
+// Layers such as losses compute a top also if the prototxt names none, as Caffe's AutoTopBlobs
+// does.
 void GraphBuilder::AddAutomaticTops(NetLayer* layer) {
   while (static_cast<int>(layer->top.size()) < layer->traits.arity.min_tops) {
     const int id = AddBlob("(automatic)");

@@ -87,6 +87,8 @@ NetParams::NetParams(NetGraph& graph, const ComputeDevice& device)
       }
     });
   }
+  // All parameters move to one array, in the order of the layers: it is summed, broadcast, hashed
+  // and updated as a whole, without a copy.
   BindData(Zeros(layout_.size, graph.name));
   AllocateDiffs();
 }
@@ -96,6 +98,8 @@ void NetParams::AllocateDiffs() {
   diffs_ = std::make_shared<Diffs>(Diffs{graph_->name, layout_.size, device_, {}, {}});
   for (size_t i = 0; i < learnable_.size(); ++i) {
     const ParamLayout::Slice slice = layout_.slices[i];
+    // On first use, as a net that only runs forward needs no gradients. The closure owns the memory
+    // jointly with the net.
     learnable_[i].blob->BindDiff([diffs = diffs_, slice] {
       diffs->Allocate();
       const auto part = [&](const Tensor& flat) {
@@ -118,6 +122,8 @@ void NetParams::Add(NetGraph& graph, int layer_index, int index) {
   layout_.Append(blob->count());
 }
 
+// A parameter with an owner: its layer's blob gets the owner's memory in ShareWithOwners.
+// Multipliers may be given by any of the layers, but not in two ways.
 void NetParams::Share(NetGraph& graph, NetParam& param) {
   const Layer& layer = *graph.layers[param.layer].layer;
   const ParamSpec& spec = SpecOf(layer, param.index);
@@ -137,6 +143,8 @@ void NetParams::Share(NetGraph& graph, NetParam& param) {
   has_decay_mult_[owner.learnable] = has_decay_mult_[owner.learnable] || spec.has_decay_mult();
 }
 
+// A blob's values may be newer on the device than on the host: asking for them copies them into the
+// array.
 const Tensor& NetParams::data() const {
   for (const LearnableParam& param : learnable_) param.blob->data();
   return data_;

@@ -22,6 +22,9 @@ struct Value {
   float loss_weight = 0;
 };
 
+// Layers overwrite the diffs of their bottoms. If several layers read a value, each gets a copy
+// from a Split layer, whose Backward adds the gradients. Names are those of Caffe's InsertSplits,
+// which weights files and logs contain. A loss weight counts as a reader, and takes the first copy.
 class SplitInserter {
  public:
   explicit SplitInserter(const NetParameter& param) : param_(param) { CountConsumers(); }
@@ -54,6 +57,7 @@ void SplitInserter::CountConsumers() {
   for (int i = 0; i < param_.layer_size(); ++i) {
     const LayerParameter& layer = param_.layer(i);
     for (int j = 0; j < layer.bottom_size(); ++j) {
+      // A bottom is the latest value of that name: in-place layers write new ones.
       const auto found = latest.find(layer.bottom(j));
       if (found == latest.end()) {
         std::vector<std::string> known;

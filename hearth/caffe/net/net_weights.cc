@@ -81,6 +81,7 @@ void RequireCommonLayer(const NetParameter& trained, const std::vector<NetLayer>
 
 }  // namespace
 
+// Layers are matched by name, as in Caffe: a layer that is to be trained from scratch is renamed.
 void Net::CopyTrainedLayersFrom(const NetParameter& trained) {
   const LayersByName by_name(graph_.layers);
   RequireCommonLayer(trained, graph_.layers, by_name);
@@ -125,6 +126,7 @@ void Net::ShareTrainedLayersWith(Net& other) {
       blobs[i]->ShareData(from);
     }
   }
+  // Nothing refers to this net's own weights any more: their memory can be freed.
   if (shared == params_.all().size()) params_.ReleaseData();
 }
 

@@ -18,6 +18,8 @@ std::vector<std::vector<NetLayer*>> FindUsers(NetGraph& graph) {
   return users;
 }
 
+// A layer with one bottom and one top that turns the gradient of its top into that of its bottom,
+// and whose top is no loss.
 bool PassesGradient(const NetLayer& layer) {
   return layer.need_backward && layer.bottom.size() == 1 && layer.top.size() == 1 &&
          layer.bottom_need_backward[0] && layer.loss_weights[0] == 0;

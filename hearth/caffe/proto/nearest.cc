@@ -36,12 +36,15 @@ std::vector<std::string> NearestNames(std::string_view name,
                                       const std::vector<std::string>& known) {
   // Bounds the cost, |name| * |known|, for malicious names.
   name = name.substr(0, 64);
+  // A third of the letters may differ, and two in a short name; beyond that, a suggestion is rarely
+  // what was meant.
   const size_t limit = std::max<size_t>(2, name.size() / 3);
   std::vector<std::pair<size_t, std::string>> near;
   for (const std::string& candidate : known) {
     const size_t distance = EditDistance(name, candidate);
     if (distance <= limit) near.emplace_back(distance, candidate);
   }
+  // Names at the same distance stay in the order of `known`.
   std::stable_sort(near.begin(), near.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<std::string> names;

@@ -48,6 +48,7 @@ TextTokens::TextTokens(std::string_view text, const std::string& file) : rest_(t
   Scan();
 }
 
+// One token is read ahead: the grammar needs no more to decide.
 Token TextTokens::Next() {
   const Token token = current_;
   if (token.kind != Token::kEnd) Scan();
@@ -62,6 +63,7 @@ void TextTokens::FailWith(const Token& at, std::string_view message) const {
   Throw(ErrorCode::kInvalidArgument, "{}:{}:{}: {}", file_, at.line, at.column, message);
 }
 
+// Columns count bytes, from 1.
 void TextTokens::Advance(size_t count) {
   for (char c : rest_.substr(0, count)) {
     column_ = c == '\n' ? 1 : column_ + 1;
@@ -82,6 +84,8 @@ void TextTokens::SkipBlanks() {
   }
 }
 
+// Takes letters and dots that no number has as well, so that "12abc" is one wrong number, not a
+// number and the next field's name.
 size_t TextTokens::NumberLength() const {
   const bool hexadecimal = rest_.starts_with("0x") || rest_.starts_with("0X");
   size_t length = 1;
@@ -94,6 +98,8 @@ size_t TextTokens::NumberLength() const {
   return length;
 }
 
+// With both quotes, or 0 if the line ends first. The character after a backslash never ends a
+// string.
 size_t TextTokens::StringLength() const {
   for (size_t i = 1; i < rest_.size() && rest_[i] != '\n'; ++i) {
     if (rest_[i] == rest_[0]) return i + 1;
@@ -146,6 +152,7 @@ std::string Unquote(const Token& token, const TextTokens& tokens) {
       bytes += SimpleEscape(text[i++]);
       continue;
     }
+    // \x with up to two digits, or up to three octal ones, which may exceed a byte.
     const bool hexadecimal = i < text.size() && (text[i] == 'x' || text[i] == 'X');
     i += hexadecimal;
     const int value = DigitsAt(text, &i, hexadecimal ? 16 : 8, hexadecimal ? 2 : 3);

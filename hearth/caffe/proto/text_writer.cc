@@ -18,6 +18,7 @@ std::string Quote(std::string_view bytes) {
     } else if (c >= ' ' && c <= '~') {
       text += c;
     } else {
+      // Always three digits: a shorter escape would take in a digit that follows it.
       fmt::format_to(std::back_inserter(text), "\\{:03o}", static_cast<unsigned char>(c));
     }
   }
@@ -29,6 +30,7 @@ std::string ValueText(const FieldDescriptor& field, const T& value) {
   if constexpr (std::is_same_v<T, std::string>) {
     return Quote(value);
   } else if constexpr (std::is_same_v<T, int32_t>) {
+    // A number without a name is written as it is: a file of a newer Caffe keeps its meaning.
     const EnumValue* named = field.enumeration ? field.enumeration->Find(value) : nullptr;
     return named ? named->name : fmt::format("{}", value);
   } else {

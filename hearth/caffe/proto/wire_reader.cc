@@ -10,6 +10,8 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "numbers are copied without conversion");
 
+// protobuf's encoding: a message is a sequence of fields, each a varint (number << 3 | wire type)
+// and a value whose extent the wire type gives, so that unknown fields can be passed over.
 enum WireType : uint32_t {
   kVarint = 0,
   kFixed64 = 1,
@@ -48,6 +50,8 @@ class WireReader {
     Throw(ErrorCode::kDataLoss, "{}: damaged at byte {} of {}: {} in {}", file_, at_, bytes_.size(),
           what, path_.empty() ? "the file" : path_);
   }
+  // `at_` never passes `end`, so the difference cannot wrap around, as a sum with a damaged count
+  // could.
   void Need(size_t count, size_t end) const {
     if (count > end - at_) Fail("unexpected end of data");
   }
@@ -65,6 +69,8 @@ class WireReader {
   std::string path_;  // of the field being read, such as "layer.blobs.data"
 };
 
+// Seven bits per byte, the lowest first; all bytes but the last have their high bit set. 64 bits
+// take ten bytes.
 uint64_t WireReader::Varint(size_t end) {
   uint64_t value = 0;
   for (int shift = 0; shift < 64; shift += 7) {
@@ -76,12 +82,15 @@ uint64_t WireReader::Varint(size_t end) {
   Fail("a number is longer than ten bytes");
 }
 
+// Checked before anything is allocated: a damaged length cannot ask for more than the file has.
 size_t WireReader::Length(size_t end) {
   const uint64_t length = Varint(end);
   if (length > end - at_) Fail("unexpected end of data");
   return static_cast<size_t>(length);
 }
 
+// Fields may come in any order. A second value of a single field replaces the first, and a second
+// message is merged into it, as protobuf does.
 void WireReader::ReadMessage(Message* message, size_t end) {
   const MessageDescriptor& descriptor = message->descriptor();
   while (at_ < end) {
@@ -94,6 +103,8 @@ void WireReader::ReadMessage(Message* message, size_t end) {
       Skip(wire_type, end, 0);
       continue;
     }
+    // The path is one string that grows and shrinks: a model has many fields, and it is needed only
+    // for an error.
     const size_t length = path_.size();
     path_ += path_.empty() ? "" : ".";
     path_ += field->name;
@@ -105,6 +116,7 @@ void WireReader::ReadMessage(Message* message, size_t end) {
 void WireReader::ReadField(Message* message, const FieldDescriptor& field, uint32_t wire_type,
                            size_t end) {
   const WireType expected = WireTypeOf(field.type);
+  // Writers may pack numbers or not, whatever the schema says: readers must accept both.
   if (wire_type == kLength && expected != kLength && field.repeated) {
     ReadPacked(message, field, end);
   } else if (wire_type != expected) {
@@ -137,6 +149,7 @@ T WireReader::ReadScalar(const FieldDescriptor& field, size_t end) {
     at_ += sizeof value;
     return value;
   } else {
+    // The low bits alone, as in protobuf: a negative int32 is written as a 64-bit number.
     return static_cast<T>(Varint(end));
   }
 }
@@ -145,6 +158,7 @@ void WireReader::ReadPacked(Message* message, const FieldDescriptor& field, size
   const size_t length = Length(end);
   const size_t stop = at_ + length;
   VisitScalarType(field.type, [&]<typename T>(std::type_identity<T>) {
+    // Appended: a packed field may come in several parts.
     auto& values = field.Repeated<T>(*message);
     if constexpr (std::is_floating_point_v<T>) {
       // Weights are packed: copy them once, directly to their destination.
@@ -159,6 +173,7 @@ void WireReader::ReadPacked(Message* message, const FieldDescriptor& field, size
   });
 }
 
+// Files may have fields of other versions and forks of Caffe.
 void WireReader::Skip(uint32_t wire_type, size_t end, int depth) {
   switch (wire_type) {
     case kVarint:

@@ -17,6 +17,7 @@
 namespace hearth::caffe {
 namespace {
 
+// Under a temporary name until it is complete: a reader, or a restart, never finds half a file.
 void Write(const Message& message, const std::string& uri) {
   storage::AtomicFile file(uri);
   WriteWire(message, [&](std::string_view bytes) { file.Append(bytes); });
@@ -54,6 +55,7 @@ void WriteState(const SolverState& state, const std::string& uri) {
 }
 
 SolverState ReadState(const std::string& uri) {
+  // Outside of the try block: a file that cannot be reached is not a damaged one.
   const std::string bytes = IsHdf5Name(uri) ? "" : storage::ReadFile(uri);
   try {
     SolverState state;

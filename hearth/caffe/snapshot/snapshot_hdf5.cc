@@ -107,6 +107,8 @@ class LayerReader {
 
 bool IsHdf5Name(const std::string& uri) { return uri.ends_with(".h5"); }
 
+// The layout is that of Net::ToHDF5 in Caffe: /data/<layer>/<i> for parameter i, /diff/<layer>/<i>
+// for its gradient; a state has /iter, /learned_net, /current_step and /history/<i>.
 void WriteModelHdf5(const NetParameter& model, const std::string& uri) {
   Hdf5File file = Hdf5File::InMemory();
   const bool has_diffs = HasDiffs(model);
@@ -122,6 +124,8 @@ void WriteModelHdf5(const NetParameter& model, const std::string& uri) {
       if (IsOwned(layer, i, &names)) {
         file.WriteFloats("/data/" + path, ShapeOf(blob), blob.data().data());
       }
+      // Caffe writes the diff of a shared parameter with every layer, its values only with the
+      // owner.
       if (!blob.diff().empty()) {
         file.WriteFloats("/diff/" + path, ShapeOf(blob), blob.diff().data());
       }

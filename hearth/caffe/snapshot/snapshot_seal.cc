@@ -162,8 +162,8 @@ TrainingPosition FromJson(const json& fields, int64_t least_position) {
   return position;
 }
 
-// Discarded if the text is not JSON. A seal is nested four deep; copying and writing JSON recurses
-// once per level, of which a damaged file may have any number.
+// Returns a discarded value if the text is not JSON. The depth is limited, since copying and
+// writing JSON recurse once per level, and a damaged file may have any number. A seal has four.
 json ParseShallow(const std::string& text) {
   static constexpr int kDeepest = 16;
   const auto check_depth = [](int depth, json::parse_event_t, const json&) {
@@ -180,6 +180,8 @@ json ReadSeal(const std::string& uri) {
   Require(has_hash, ErrorCode::kDataLoss, "{} is truncated or damaged", uri);
   const std::string hash = seal["sha256"];
   seal.erase("sha256");
+  // The library sorts a JSON object's keys, so that this is the text that was hashed, whatever the
+  // white space of the file.
   const std::string text = seal.dump(-1, ' ', false, json::error_handler_t::replace);
   Require(hash == Sha256Hex(text), ErrorCode::kDataLoss, "{} is damaged", uri);
   return seal;
@@ -221,6 +223,7 @@ std::map<int64_t, std::string, std::greater<>> SealsOf(const std::string& prefix
     if (!name.starts_with(start) || !name.ends_with(kSealExtension)) continue;
     const std::string number =
         name.substr(start.size(), name.size() - start.size() - std::string(kSealExtension).size());
+    // Up to 17 digits fit an int64_t.
     const bool digits = !number.empty() && number.size() < 18 &&
                         number.find_first_not_of("0123456789") == std::string::npos;
     if (digits) found[std::stoll(number)] = file.uri;
@@ -244,6 +247,8 @@ TrainingPosition PositionFromText(const std::string& text) {
   }
 }
 
+// Written after both files: a snapshot whose writer died has no seal, or one of other contents, and
+// is not resumed from.
 void SealSnapshot(const TrainingPosition& position, const SnapshotFiles& files) {
   json seal = ToJson(position);
   seal["version"] = 1;
@@ -258,6 +263,7 @@ void SealSnapshot(const TrainingPosition& position, const SnapshotFiles& files) 
 
 SnapshotFiles CheckSnapshot(SnapshotFiles files) {
   const std::string uri = SealOf(files.state);
+  // Snapshots of Caffe have no seal: they are used unchecked.
   if (!storage::Exists(uri)) return files;
   const json seal = ReadSeal(uri);
   try {
@@ -300,6 +306,7 @@ SnapshotFiles WholeSnapshot(const SnapshotFiles& files) {
     const std::string name = files.state.substr(0, files.state.rfind(kStateExtension));
     const size_t number = name.rfind("_iter_");
     std::optional<SnapshotFiles> before;
+    // Only snapshots of the same run: another training may have used the prefix before.
     if (const auto run = RunOf(files.state); run && number != std::string::npos) {
       before = FindSnapshot(name.substr(0, number), *run, std::atoll(name.c_str() + number + 6));
     }

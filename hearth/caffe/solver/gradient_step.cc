@@ -58,9 +58,13 @@ void GradientStep::RunPass(int iteration) {
   const std::optional<int64_t> rows = feed_.Fetch();
   gradient_.rows_wait_s += std::chrono::duration<double>(Clock::now() - before).count();
   if (rows && *rows == 0) {
+    // A rank without rows contributes zeros, which the others still wait for. From the back, as
+    // Backward reports.
     for (size_t i = net_.params().learnable().size(); i-- > 0;) Report(i);
     return;
   }
+  // A gradient is a mean over a full minibatch. A smaller one, with n of N rows, counts as n / N:
+  // scaled losses then add up to the mean over all rows.
   const double weight =
       rows ? static_cast<double>(*rows) / static_cast<double>(net_.batch_size()) : 1.0;
   net_.SetLossScale(static_cast<float>(weight));
@@ -103,6 +107,7 @@ void GradientStep::Report(size_t index) {
   options_.sync->GradientReady(index);
 }
 
+// The diffs now hold the weighted sum over the ranks; divided by the weight, it is their mean.
 void GradientStep::TakeStatistics() {
   for (const size_t index : statistics_) {
     Blob& statistic = *net_.params().learnable()[index].blob;

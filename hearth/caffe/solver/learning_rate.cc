@@ -45,6 +45,13 @@ void CheckPolicy(const SolverParameter& param) {
 LearningRate::LearningRate(const SolverParameter& param) : param_(param) { CheckPolicy(param_); }
 
 float LearningRate::At(int iteration) {
+  // SGDSolver::GetLearningRate of Caffe, at iteration t:
+  //   step       base * gamma^floor(t / stepsize)
+  //   exp        base * gamma^t
+  //   inv        base * (1 + gamma * t)^-power
+  //   multistep  base * gamma^k, after k of the stepvalues
+  //   poly       base * (1 - t / max_iter)^power
+  //   sigmoid    base / (1 + e^(-gamma * (t - stepsize)))
   const std::string& policy = param_.lr_policy();
   const double base = param_.base_lr(), gamma = param_.gamma(), power = param_.power();
   double rate = base;

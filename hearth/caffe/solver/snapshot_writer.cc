@@ -26,6 +26,8 @@ std::string SnapshotWriter::prefix() const {
   return there && there->is_folder ? storage::Join(prefix, name) : prefix;
 }
 
+// At the start: a folder that cannot be written to would otherwise end the training hours later, at
+// its first snapshot.
 void SnapshotWriter::Check() const {
   if (param_.snapshot() == 0) return;
   try {

@@ -83,6 +83,7 @@ void Solver::Solve() {
     log::Info("Learning Rate Policy: {}", param_.lr_policy());
   }
   Step(param_.max_iter() - iteration_);
+  // The last iteration has written its snapshot already.
   const bool just_done = param_.snapshot() > 0 && iteration_ % param_.snapshot() == 0;
   if (param_.snapshot_after_train() && !just_done) SnapshotOnRoot();
   if (stopped_) {
@@ -99,6 +100,7 @@ void Solver::Step(int iterations) {
   stopped_ = false;
   display_.Start(iteration_);
   while (iteration_ < stop_at_ && !stopped_) {
+    // Before the iteration, as in Caffe: iteration 0 tests the initial weights.
     const bool test_is_due = param_.test_interval() > 0 && iteration_ % param_.test_interval() == 0;
     if (test_is_due && (iteration_ > 0 || param_.test_initialization())) RunTests();
     RunIteration();
@@ -138,6 +140,8 @@ void Solver::RunIteration() {
   const auto loss = static_cast<float>(has_rows ? gradient.loss / gradient.local_weight
                                                 : std::numeric_limits<double>::quiet_NaN());
   if (has_rows) display_.AddLoss(loss);
+  // Caffe displays the loss and the rate of an iteration before its update, under the number of
+  // updates so far.
   const float rate = learning_rate_.At(iteration_);
   if (options_.is_root && display_.IsDue(iteration_)) display_.Log(iteration_, rate, *net_);
   // Ranks that average periodically may have no gradient in this iteration.
@@ -191,6 +195,7 @@ void Solver::set_base_lr(float base_lr) {
   learning_rate_.set_base_lr(base_lr);
 }
 
+// Not if layers change their parameters in Forward: devices would write them at the same time.
 bool Solver::CanShareWeights() const {
   const std::vector<NetLayer>& layers = net_->layers();
   const bool writes = std::any_of(layers.begin(), layers.end(), [](const NetLayer& layer) {

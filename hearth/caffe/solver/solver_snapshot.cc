@@ -99,6 +99,8 @@ TrainingPosition Solver::LoadSnapshot(const std::string& state_uri, const std::s
   if (options_.is_root) log::Info("Restoring previous solver status from {}", files.state);
   const SolverState state = ReadState(files.state);
   if (files.model.empty()) files.model = FindModel(state.learned_net(), files.state);
+  // First the history, which is checked against the net: a state of another net fails before any
+  // weight has changed.
   update_.ReadHistory(state, files.state);
   net_->CopyTrainedLayersFrom(ReadModel(files.model));
   if (files.position) return *files.position;
@@ -106,6 +108,7 @@ TrainingPosition Solver::LoadSnapshot(const std::string& state_uri, const std::s
   TrainingPosition position = Position();
   position.iteration = state.iter();
   position.current_step = state.current_step();
+  // Caffe's state does not tell how far the feed was.
   position.epoch = position.fetches = -1;
   position.counts.reset();
   return position;

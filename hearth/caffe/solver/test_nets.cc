@@ -46,6 +46,7 @@ void TestNets::RunAll(int iteration, Net& trained) {
 void TestNets::Run(size_t index, int iteration, Net& trained) {
   log::Info("Iteration {}, Testing net (#{})", iteration, index);
   Net& net = *nets_[index];
+  // Each time, since layers may keep other forms of their weights, which are dropped here.
   net.ShareTrainedLayersWith(trained);
   std::vector<double> sums;
   double loss = 0, weight = 0;
@@ -54,6 +55,8 @@ void TestNets::Run(size_t index, int iteration, Net& trained) {
       log::Info("Test interrupted.");
       return;
     }
+    // Minibatches count by their rows, as the last one of an epoch may be smaller; Caffe's are all
+    // of one size.
     const auto part = static_cast<double>(FetchAround(net).value_or(1));
     loss += part * net.Forward();
     AddOutputs(net, part, &sums);

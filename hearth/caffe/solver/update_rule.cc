@@ -89,6 +89,7 @@ void Sgd(const RuleNumbers& n, const TensorUpdate& u, int) {
   device::foreach_sub_(u.data, u.history[0]);
 }
 
+// With g the gradient, r the rate and m the momentum: h' = r g + m h; w -= (1 + m) h' - m h.
 void Nesterov(const RuleNumbers& n, const ParamUpdate& u, int) {
   float *data = u.data, *history = u.history[0];
   ForEachGradient(u, n.l1, [=, rate = u.rate, momentum = n.momentum](int64_t i, float gradient) {
@@ -106,6 +107,7 @@ void Nesterov(const RuleNumbers& n, const TensorUpdate& u, int) {
   });
 }
 
+// h += g^2; w -= r g / (sqrt(h) + delta).
 void AdaGrad(const RuleNumbers& n, const ParamUpdate& u, int) {
   float *data = u.data, *history = u.history[0];
   ForEachGradient(u, n.l1, [=, rate = u.rate, delta = n.delta](int64_t i, float gradient) {
@@ -121,6 +123,7 @@ void AdaGrad(const RuleNumbers& n, const TensorUpdate& u, int) {
   });
 }
 
+// h = k h + (1 - k) g^2, with k = rms_decay; w -= r g / (sqrt(h) + delta).
 void RmsProp(const RuleNumbers& n, const ParamUpdate& u, int) {
   float *data = u.data, *history = u.history[0];
   ForEachGradient(

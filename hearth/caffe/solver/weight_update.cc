@@ -34,6 +34,8 @@ void WeightUpdate::Apply(int iteration, float rate, double weight) {
   const timeline::Span span("solver", "update");
   const NetParams& params = net_.params();
   const float scale = GradientScale(weight);
+  // Parameters with the same rate and decay are updated by one call: for a small layer a launch on
+  // a GPU costs more than its work.
   std::map<std::pair<float, float>, TensorUpdate> on_device;
   for (size_t i = 0; i < params.learnable().size(); ++i) {
     const LearnableParam& param = params.learnable()[i];
@@ -50,6 +52,7 @@ void WeightUpdate::Apply(int iteration, float rate, double weight) {
     update.gradient_scale = scale;
     rule_.Apply(update, iteration);
   }
+  // Devices that share the weights must not run forward before all ranges are updated.
   if (wait_) wait_();
 }
 
@@ -93,6 +96,8 @@ void WeightUpdate::AddToUpdate(size_t index, TensorUpdate* update) {
 
 void WeightUpdate::UpdateOnHost(size_t index, const ParamUpdate& rates, int iteration) {
   const ParamLayout::Slice slice = net_.params().layout().slices[index];
+  // Devices that share weights update a range of the array each, which may begin or end inside a
+  // parameter.
   const int64_t begin = std::max(slice.offset, begin_);
   const int64_t end = std::min(slice.offset + slice.count, end_);
   if (begin >= end) return;
@@ -123,6 +128,7 @@ std::vector<Tensor> WeightUpdate::history() {
 
 void WeightUpdate::WriteHistory(SolverState* state) {
   const NetParams& params = net_.params();
+  // Caffe's order: all parameters of the first history, then all of the second.
   for (const Tensor& group : history()) {
     for (size_t i = 0; i < params.learnable().size(); ++i) {
       const ParamLayout::Slice slice = params.layout().slices[i];

@@ -13,6 +13,7 @@
 namespace hearth::caffe {
 namespace {
 
+// The images need one size, as their means are taken per channel and position.
 class Sum {
  public:
   void Add(const Pixels& pixels) {
@@ -25,6 +26,7 @@ class Sum {
     Require(size == size_, ErrorCode::kDataLoss,
             "an image of {} x {} x {} among images of {} x {} x {}", size.channels, size.height,
             size.width, size_.channels, size_.height, size_.width);
+    // A transformation without settings: it decodes the image and converts its bytes to floats.
     pixels.Transform(plain_, 0, values_.data());
     for (size_t i = 0; i < sum_.size(); ++i) sum_[i] += values_[i];
     ++count_;
@@ -72,6 +74,7 @@ MeanImage ComputeImageMean(DataParameter::DB backend, const std::string& databas
       ParseWire(cursor->value(), "its Datum", &datum);
       sum.Add(Pixels(std::move(datum), image::ColorMode::kUnchanged));
     } catch (const Error& error) {
+      // The key finds the record in the database.
       throw Error(error.code(), fmt::format("record '{}' of {}", cursor->key(), database), error);
     }
     progress.Done(sum.count());

@@ -47,6 +47,7 @@ void StoreCifar(const std::vector<std::string>& batches, DataParameter::DB backe
     for (size_t at = 0; at < bytes.size(); at += kRecord) {
       datum.set_label(static_cast<uint8_t>(bytes[at]));
       datum.set_data(bytes.substr(at + 1, kPixels));
+      // Keys of five digits, as Caffe's tool has them: 50,000 images stay in their order.
       database->Put(fmt::format("{:05}", number++), WireBytes(datum));
     }
     database->Commit();
@@ -56,6 +57,8 @@ void StoreCifar(const std::vector<std::string>& batches, DataParameter::DB backe
 
 }  // namespace
 
+// Reads all files (184 MB) before it writes: a damaged test file must not leave the training
+// database alone.
 void ConvertCifar(const CifarOptions& options) {
   std::vector<std::string> training;
   for (int batch = 1; batch <= kBatches; ++batch) {

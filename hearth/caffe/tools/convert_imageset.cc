@@ -29,6 +29,7 @@ bool IsOfType(std::string_view path, std::string_view type) {
          path[path.size() - type.size() - 1] == '.';
 }
 
+// Decoded pixels are H x W x C, a Datum's are C x H x W.
 void StorePixels(const image::Image& image, Datum* datum) {
   SetShape(image.channels, image.height, image.width, datum);
   std::string* planes = datum->mutable_data();
@@ -48,6 +49,7 @@ class Converter {
     Require((options.height > 0) == (options.width > 0), ErrorCode::kInvalidArgument,
             "resize_height {} and resize_width {}: set both, or neither", options.height,
             options.width);
+    // One pixel shows whether the type is supported, before any image is read.
     if (!options.encode_type.empty()) image::EncodeImage({1, 1, 1, {0}}, options.encode_type);
   }
 
@@ -97,6 +99,7 @@ int64_t ConvertImageset(const ConvertOptions& options) {
   std::vector<ListedImage> images = ReadImageList(options.list);
   if (options.shuffle) {
     log::Info("Shuffling data");
+    // A fixed seed: the same list always gives the same database.
     std::shuffle(images.begin(), images.end(), Random(1).engine());
   }
   log::Info("A total of {} images.", images.size());
@@ -106,11 +109,13 @@ int64_t ConvertImageset(const ConvertOptions& options) {
   size_t size = 0;
   for (size_t first = 0; first < images.size(); first += kGroup) {
     std::vector<std::optional<Datum>> datums(std::min(kGroup, images.size() - first));
+    // Threads read and decode; records are written below, in the list's order.
     ForEach(static_cast<int64_t>(datums.size()), options.threads, [&](int64_t i) {
       const ListedImage& listed = images[first + i];
       try {
         datums[i] = converter.Read(listed);
       } catch (const Error& error) {
+        // The options are wrong, not the image: the next images would fail as well.
         if (error.code() == ErrorCode::kInvalidArgument) throw;
         log::Warning("Leaving out {}{}: {}", options.root, listed.path, error.message());
       }
@@ -119,6 +124,7 @@ int64_t ConvertImageset(const ConvertOptions& options) {
       if (!datums[i]) continue;
       const std::string& path = images[first + i].path;
       if (options.check_size) CheckSize(*datums[i], path, &size);
+      // Caffe's keys: the position in the list, so that records stay in its order, and the path.
       database->Put(fmt::format("{:08}_{}", first + i, path), WireBytes(*datums[i]));
       ++stored;
     }

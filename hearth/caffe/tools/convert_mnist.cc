@@ -18,6 +18,7 @@ namespace hearth::caffe {
 namespace {
 
 constexpr int64_t kCommit = 1000;  // committed together
+// Fixed: the same files always give the same pairs.
 constexpr uint64_t kPairSeed = 1;
 
 uint32_t BigEndian(std::string_view bytes, size_t at) {
@@ -33,6 +34,7 @@ class IdxFile {
     header_ = 4 + 4 * axes;
     Require(!bytes_.starts_with("\x1f\x8b"), ErrorCode::kInvalidArgument,
             "{} is gzipped: gunzip it first", path);
+    // Two zero bytes, the type (8: unsigned bytes), the number of axes. All numbers are big-endian.
     const uint32_t magic = 0x800 + static_cast<uint32_t>(axes);
     Require(bytes_.size() >= header_ && BigEndian(bytes_, 0) == magic, ErrorCode::kDataLoss,
             "{} is not an idx file of bytes with {} axes: it does not begin with the number {}",
@@ -41,6 +43,7 @@ class IdxFile {
     for (size_t axis = 0; axis < axes; ++axis) {
       sizes_.push_back(BigEndian(bytes_, 4 + 4 * axis));
       const uint64_t size = sizes_.back();
+      // The product is checked before it is computed: sizes of a damaged file may overflow it.
       Require(size > 0 && count <= std::numeric_limits<int64_t>::max() / size, ErrorCode::kDataLoss,
               "{}: axis {} has the invalid size {}", path, axis, size);
       count *= size;
@@ -86,6 +89,7 @@ class Mnist {
   Datum DatumOf(std::initializer_list<int64_t> items, int32_t label) const {
     Datum datum;
     SetShape(static_cast<int64_t>(items.size()), images_.size(1), images_.size(2), &datum);
+    // One image per channel.
     for (const int64_t item : items) datum.mutable_data()->append(image(item));
     datum.set_label(label);
     return datum;
@@ -101,6 +105,7 @@ int64_t StoreMnist(const MnistOptions& options, int64_t count, const MakeDatum& 
   ProgressLog progress;
   for (int64_t item = 0; item < count; ++item) {
     database->Put(fmt::format("{:08}", item), WireBytes(make_datum(item)));
+    // Records are kept in memory until they are committed.
     if ((item + 1) % kCommit != 0) continue;
     database->Commit();
     progress.Done(item + 1);
@@ -121,6 +126,7 @@ int64_t ConvertMnist(const MnistOptions& options) {
 int64_t ConvertMnistSiamese(const MnistOptions& options) {
   const Mnist mnist(options);
   Random random(kPairSeed);
+  // As Caffe's convert_mnist_siamese_data: one pair per image, each image of it chosen at random.
   return StoreMnist(options, mnist.count(), [&](int64_t) {
     const auto first = static_cast<int64_t>(random.Below(mnist.count()));
     const auto second = static_cast<int64_t>(random.Below(mnist.count()));

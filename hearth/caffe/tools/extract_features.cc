@@ -39,11 +39,15 @@ class FeatureWriter {
   FeatureWriter(DataParameter::DB backend, const std::string& database)
       : writer_(CreateDatabase(backend, database)) {}
 
+  // One record per row, numbered over all batches, so that a cursor returns them in the order of
+  // the rows.
   void Write(Blob& blob) {
     Shape shape = blob.shape();
     Require(shape.size() <= 4, ErrorCode::kInvalidArgument,
             "a blob of shape {} has more than the four axes that a Datum has", blob.ShapeString());
+    // A Datum has three axes and a row: missing ones are 1, as Caffe's legacy shapes.
     shape.resize(4, 1);
+    // Blobs may be stored as N x H x W x C.
     const Tensor row_major = blob.data().contiguous();
     const int64_t size = blob.count() / shape[0];
     Datum datum;
@@ -79,6 +83,7 @@ int64_t ExtractFeatures(const FeatureOptions& options) {
   log::Info("Extracting Features");
   ProgressLog progress;
   for (int64_t batch = 0; batch < options.batches; ++batch) {
+    // Data layers read the next minibatch in Forward, and begin again at the end of their database.
     net->Forward();
     for (size_t i = 0; i < writers.size(); ++i) writers[i].Write(net->blob(options.blobs[i]));
     progress.Done(writers[0].rows());

@@ -28,6 +28,7 @@ Message Parse(std::string_view text, const std::string& name,
 
 }  // namespace
 
+// In this order, since the later steps look at `layer` only.
 bool UpgradeNet(NetParameter* net, const std::string& name) {
   bool upgraded = UpgradeOldLayers(net, name);
   upgraded |= UpgradeInputs(net, name);
@@ -36,6 +37,7 @@ bool UpgradeNet(NetParameter* net, const std::string& name) {
 }
 
 bool UpgradeSolver(SolverParameter* solver, const std::string& name) {
+  // In the order of caffe.proto's SolverType.
   constexpr std::array<const char*, 6> kTypes = {"SGD",     "Nesterov", "AdaGrad",
                                                  "RMSProp", "AdaDelta", "Adam"};
   bool upgraded = solver->has_solver_type();
@@ -45,6 +47,7 @@ bool UpgradeSolver(SolverParameter* solver, const std::string& name) {
     solver->set_type(kTypes[solver->solver_type()]);
     solver->clear_solver_type();
   }
+  // Nets inside the solver may be old as well.
   if (solver->has_net_param()) {
     upgraded |= UpgradeNet(solver->mutable_net_param(), name + " net_param");
   }

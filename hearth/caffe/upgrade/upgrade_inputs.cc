@@ -12,6 +12,7 @@ LayerParameter MakeInputLayer(const NetParameter& net) {
   layer.set_name("input");
   layer.set_type("Input");
   *layer.mutable_top() = net.input();
+  // input_shape, or the older input_dim, which has four numbers (N, C, H, W) for each input.
   const bool has_shapes = net.input_shape_size() > 0;
   for (int i = 0; i < net.input_size(); ++i) {
     BlobShape* shape = layer.mutable_input_param()->add_shape();
@@ -40,6 +41,8 @@ bool UpgradeInputs(NetParameter* net, const std::string& name) {
   return true;
 }
 
+// The statistics are means, which no solver may change; three ParamSpecs mean that the file sets
+// them.
 bool UpgradeBatchNorms(NetParameter* net) {
   bool upgraded = false;
   for (LayerParameter& layer : *net->mutable_layer()) {

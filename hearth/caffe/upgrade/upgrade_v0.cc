@@ -18,6 +18,9 @@ struct TypeRow {
   const char* param;
 };
 
+// V0 has the fields of all types in one message. A field goes to the message of the layer's type,
+// under the same name unless kOwnFields renames it: a table replaces the comparisons of Caffe's
+// UpgradeV0LayerParameter.
 constexpr std::array<TypeRow, 24> kTypes = {{
     {"accuracy", "Accuracy", ""},
     {"bnll", "BNLL", ""},
@@ -122,9 +125,11 @@ LayerParameter UpgradeV0Layer(V1LayerParameter* connection, const std::string& n
   layer.set_type(row.type);
   *layer.mutable_bottom() = connection->bottom();
   *layer.mutable_top() = connection->top();
+  // Weights of a whole model may be hundreds of megabytes: they are moved, never copied.
   *layer.mutable_blobs() = std::move(*old.mutable_blobs());
   old.clear_blobs();
   UpgradeMultipliers(old, &layer);
+  // A field that no message of this layer has is reported, not refused: Caffe reads such files too.
   for (const FieldDescriptor& field : old.descriptor().fields) {
     const bool common =
         std::find(kCommonFields.begin(), kCommonFields.end(), field.name) != kCommonFields.end();

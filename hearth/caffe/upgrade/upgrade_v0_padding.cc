@@ -34,6 +34,7 @@ void RemoveV0Padding(std::vector<V1LayerParameter>* layers, const std::string& n
               "{}: the padding layer '{}' has {} bottom(s) and {} top(s); it needs one of each",
               name, layer.layer().name(), layer.bottom_size(), layer.top_size());
     } else {
+      // A copy, as PadIn changes the layer's bottom.
       for (const std::string& bottom : std::vector(layer.bottom())) {
         const auto found = maker.find(bottom);
         if (found != maker.end() && IsPadding(*found->second)) PadIn(*found->second, name, &layer);

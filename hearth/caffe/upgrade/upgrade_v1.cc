@@ -9,6 +9,7 @@ namespace {
 
 using V1 = V1LayerParameter;
 
+// The names are those under which the layers are registered now.
 constexpr std::array<std::pair<V1::LayerType, const char*>, 39> kTypeNames = {{
     {V1::ABSVAL, "AbsVal"},
     {V1::ACCURACY, "Accuracy"},
@@ -59,6 +60,7 @@ const char* TypeName(V1::LayerType type) {
   return "";
 }
 
+// One ParamSpec per parameter replaces two lists, of names and of share modes.
 void UpgradeSharing(const V1& old, LayerParameter* layer) {
   auto& params = *layer->mutable_param();
   params.resize(std::max({params.size(), old.param().size(), old.blob_share_mode().size()}));
@@ -77,6 +79,7 @@ void MoveTransform(DataParam* from, LayerParameter* layer) {
   if (from->has_mean_file()) to()->set_mean_file(from->mean_file());
   if (from->has_crop_size()) to()->set_crop_size(from->crop_size());
   if (from->has_mirror()) to()->set_mirror(from->mirror());
+  // A net that is written later has each setting once, in its new message.
   from->clear_scale();
   from->clear_mean_file();
   from->clear_crop_size();
@@ -109,6 +112,8 @@ void AddTransform(LayerParameter* layer) {
   layer->mutable_transform_param();
 }
 
+// Most fields have the same name and type in both formats and are copied by the schema; the rest is
+// here: the type was an enum, parameters were named by strings, and multipliers were lists.
 LayerParameter UpgradeV1Layer(V1LayerParameter* old) {
   LayerParameter layer;
   *layer.mutable_blobs() = std::move(*old->mutable_blobs());

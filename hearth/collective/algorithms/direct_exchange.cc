@@ -13,6 +13,8 @@ void DirectAllReduce(const Exchange& exchange, Buffer data, Op op, Deadline dead
   const auto slot = [&](int rank) {
     return exchange.scratch.data() + static_cast<size_t>(rank) * bytes;
   };
+  // Each rank begins with another peer, so that at any time each one is the target of one sender
+  // only.
   exchange.plan.Clear();
   for (int distance = 1; distance < world; ++distance) {
     const int to = (self + distance) % world;

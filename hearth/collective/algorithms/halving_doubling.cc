@@ -6,6 +6,7 @@
 namespace hearth::collective {
 namespace {
 
+// Bits of a positive int: log2 of the largest world.
 constexpr int kMaxSteps = 31;
 
 int PowerOfTwoUpTo(int world) {
@@ -25,6 +26,11 @@ class HalvingDoubling {
     exchange_.plan.arithmetic = {data.type, op};
   }
 
+  // Rabenseifner's algorithm ("Optimization of Collective Reduction Operations", 2004). At distance
+  // d, a rank keeps the lower half of its range if bit d of its number is 0, else the upper half.
+  // It gives the other half to the rank that differs in that bit, and adds what that rank gives.
+  // After log2(p) steps, each rank has the sum of n / p elements; the same steps in reverse collect
+  // all. A rank sends as much as in the ring, 2 n (p - 1) / p elements, in 2 log2(p) steps.
   void Run() {
     const int extra = exchange_.transport.size() - power_;
     if (self_ >= power_) {

@@ -24,6 +24,8 @@ class NarrowWindow {
     exchange_.scratch.resize(std::max(exchange_.scratch.size(), (data.count + others) * kHalf));
   }
 
+  // The sum starts with this rank's own values, which have not been rounded. Only this rank sums
+  // the part, so that all ranks get its bits.
   void Scatter(Deadline deadline) {
     Narrow(wire_, Sent(0), Floats(0), data_.count);
     Plan& plan = exchange_.plan;

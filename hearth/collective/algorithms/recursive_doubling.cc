@@ -9,6 +9,8 @@ void RecursiveDoublingAllReduce(const Exchange& exchange, Buffer data, Op op, De
   exchange.scratch.resize(std::max(exchange.scratch.size(), bytes));
   std::byte* const received = exchange.scratch.data();
   const int self = exchange.transport.self();
+  // Before the step of bit b, the b ranks whose numbers agree from that bit on have the same sum;
+  // afterwards 2 b ranks do.
   for (int bit = 1; bit < exchange.transport.size(); bit *= 2) {
     const int peer = self ^ bit;
     Plan& plan = exchange.plan;

@@ -5,6 +5,7 @@
 namespace hearth::collective {
 namespace {
 
+// As in the ring: a rank forwards one chunk while the next one arrives.
 constexpr size_t kTreeChunkBytes = 256 << 10;
 
 }  // namespace
@@ -33,6 +34,8 @@ void TreeBroadcast(const Exchange& exchange, Buffer data, int root, Deadline dea
 void DisseminationBarrier(const Exchange& exchange, Deadline deadline) {
   const int world = exchange.transport.size();
   const int self = exchange.transport.self();
+  // After the step at distance d, a rank knows that the 2 d - 1 ranks before it have arrived. The
+  // byte's value does not matter.
   std::byte token{1};
   std::byte ignored{};
   for (int distance = 1; distance < world; distance *= 2) {

@@ -13,6 +13,8 @@ DeviceStream::Use::Use(const DeviceStream& stream) : api_(stream.api_) {
   cuda::Check(api_, api_.set_current(stream.context_), "use the device");
 }
 
+// The primary context is the one that CUDA's runtime uses: memory of the program is valid in it.
+// The stream does not wait for the legacy default stream, nor that for it; WaitFor orders them.
 DeviceStream::DeviceStream(int device) : api_(cuda::Library().Get()) {
   marks_->event.Reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!marks_->event.valid()) ThrowErrno(errno, "creating an event descriptor");
@@ -53,6 +55,7 @@ void DeviceStream::Mark() {
     uint64_t number;
   };
   auto reached = std::make_unique<Reached>(Reached{marks_, ++marked_});
+  // Runs in a thread of the driver, where no CUDA function may be called.
   const auto signal = [](void* data) {
     const std::unique_ptr<Reached> own(static_cast<Reached*>(data));
     own->marks->reached.store(own->number, std::memory_order_release);
@@ -63,9 +66,12 @@ void DeviceStream::Mark() {
 }
 
 bool DeviceStream::Done() {
+  // The descriptor is cleared before the number is read. In the other order, a mark reached in
+  // between would be cleared unseen, and a caller would sleep for ever.
   eventfd_t count = 0;
   ::eventfd_read(fd(), &count);
   if (marks_->reached.load(std::memory_order_acquire) == marked_) return true;
+  // A device that has failed calls no callback; only a query reports that.
   const cuda::Result result = api_.stream_query(stream_);
   if (result != cuda::kNotReady) cuda::Check(api_, result, "complete its work");
   return false;

@@ -70,6 +70,8 @@ const std::byte* At(const void* memory, size_t element, DataType type) {
 
 NcclGroup::NcclGroup(int device, const nccl::UniqueId& id, Membership membership, Deadline deadline)
     : api_(nccl::Library().Get()), group_(std::move(membership)), stream_(device) {
+  // The configuration is non-blocking: calls return kInProgress instead of waiting for peers, which
+  // may never come. The waits are here, where an abort or the deadline ends them.
   const DeviceStream::Use use(stream_);
   nccl::Config config;
   try {
@@ -85,9 +87,12 @@ NcclGroup::NcclGroup(int device, const nccl::UniqueId& id, Membership membership
 void NcclGroup::Run(const Request& request, const std::vector<Range>& parts, Deadline deadline) {
   const DeviceStream::Use use(stream_);
   try {
+    // The program's stream may still be writing the input.
     stream_.WaitFor(static_cast<cuda::Stream*>(request.stream));
     Begin(request, parts);
     AwaitSubmission(deadline);
+    // Only now has NCCL added its kernels to the stream; an earlier mark would be reached before
+    // them.
     stream_.Mark();
     Await(deadline);
   } catch (...) {
@@ -182,6 +187,7 @@ void NcclGroup::AllGather(const Request& request, const std::vector<Range>& part
   });
 }
 
+// NCCL has no all-to-all before 2.28: one send and one receive per rank, this rank included.
 void NcclGroup::AllToAll(const Request& request) {
   const int type = NcclTypeOf(request.type);
   const size_t block = request.count / static_cast<size_t>(group_.world);
@@ -204,6 +210,7 @@ void NcclGroup::AwaitSubmission(Deadline deadline) {
     if (state != nccl::kInProgress) return Check(state);
     Require(!deadline.expired(), ErrorCode::kDeadlineExceeded,
             "NCCL had not connected the ranks' GPUs before the deadline");
+    // The first tries do not sleep: a call on connected devices is accepted within microseconds.
     pollfd polled = {group_.abort->fd(), POLLIN, 0};
     if (::poll(&polled, 1, pause_ms) < 0 && errno != EINTR) ThrowErrno(errno, "waiting for NCCL");
     group_.abort->ThrowIfRaised();

@@ -49,6 +49,7 @@ HEARTH_INLINE T Store(Value value) {
   }
 }
 
+// Integers wrap around, as NumPy's do. The sum is unsigned because signed overflow is undefined.
 template <typename T>
 struct Sum {
   static HEARTH_INLINE T Of(T a, T b) {
@@ -69,6 +70,9 @@ HEARTH_INLINE bool IsNan(T value) {
   return false;
 }
 
+// A NaN of any rank reaches the result, as with numpy.minimum: `b < a` is false for a NaN in `a`,
+// which stays, and a NaN in `b` is selected. `|` instead of `||`: without a branch, compilers
+// vectorize the loop.
 template <typename T>
 struct Min {
   static HEARTH_INLINE T Of(T a, T b) { return (b < a) | IsNan(b) ? b : a; }
@@ -119,6 +123,8 @@ HEARTH_INLINE void Into(DataType type, void* into, const void* from, size_t coun
   });
 }
 
+// Saves a pass over the memory where two buffers need the result: it is written while it is in a
+// register.
 template <template <typename> class Operation>
 HEARTH_INLINE void Both(DataType type, void* first, void* second, size_t count) {
   WithType(type, [&](auto* typed) HEARTH_INLINE_LAMBDA {

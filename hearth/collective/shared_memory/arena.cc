@@ -23,12 +23,15 @@ std::byte* Arena::Allocate(size_t bytes, Deadline deadline) {
   const size_t size = RoundUpToPages(std::max<size_t>(bytes, 1));
   ranks_.Begin({.operation = Operation::kAllocate, .bytes = bytes});
   const Fd own = CreateSharedMemory("hearth-collective-arena", size);
+  // Synchronize publishes the number: peers read it only after this rank has arrived.
   ranks_.page(ranks_.self()).offered_fd = own.get();
   ranks_.Synchronize(deadline);
   Block block;
   for (int i = 0; i < ranks_.size(); ++i) {
     if (i == ranks_.self()) {
       block.emplace_back(own.get(), 0, size);
+      // Before the peers' mappings: Linux places a page on the NUMA node of the thread that first
+      // touches it, and the owner uses it most.
       TouchNow(block.back());
       continue;
     }

@@ -15,6 +15,7 @@ LocalRanks::LocalRanks(std::vector<Member> members, int self, std::shared_ptr<Ab
       self_(self),
       abort_(std::move(abort)),
       yields_(ranks > 0 ? ranks : size()) {
+  // A rank sleeps on its bell, not on the signal's descriptor: an abort must ring the bell too.
   abort_->WakeToo(&page(self_).bell);
 }
 
@@ -29,6 +30,8 @@ void LocalRanks::Synchronize(Deadline deadline) {
   for (int i = 0; i < size(); ++i) {
     if (i != self_) Await(i, deadline, [&] { return Reached(i); });
   }
+  // A peer wrote its call before it arrived, so that it can be read here; it does not write to this
+  // slot before this rank has arrived at the next step (SharedPage).
   for (int i = 0; i < size(); ++i) {
     if (page(i).fingerprints[step_ % 2] == fingerprint_) continue;
     const Call& other = page(i).calls[step_ % 2];
@@ -57,6 +60,8 @@ void LocalRanks::Arrive() {
   page(self_).arrived.store(step_, std::memory_order_release);
   // Pairs with the other members' fences: at least the last one to arrive sees that all have.
   std::atomic_thread_fence(std::memory_order_seq_cst);
+  // Only the last member to arrive wakes the others. If every arrival did, n members would wake
+  // each other n times per step.
   for (int i = 0; i < size(); ++i) {
     if (!Reached(i)) return;
   }

@@ -23,12 +23,16 @@ Mailboxes::Mailboxes(LocalRanks& ranks, Arena& arena, Deadline deadline)
       arena_(arena),
       own_(arena.Allocate(sizeof(Box) * static_cast<size_t>(ranks.size()), deadline)) {}
 
+// Allocate is collective, so that all ranks' boxes are at the same location in the arena.
 Mailboxes::Box& Mailboxes::BoxOf(int owner, int sender) const {
   const auto location = *arena_.Find(own_, sizeof(Box));
   std::byte* boxes = arena_.At(location, owner);
   return *reinterpret_cast<Box*>(boxes + sizeof(Box) * static_cast<size_t>(sender));
 }
 
+// A box holds one chunk: it is empty while both counters are equal, and full otherwise. Each
+// counter has one writer, so that no lock is needed; they may wrap around, since only equality is
+// tested. The loops run once for an empty message too: its call is compared.
 void Mailboxes::Send(const Call& call, Buffer data, int to, Deadline deadline) {
   Box& box = BoxOf(to, ranks_.self());
   const size_t bytes = data.bytes();

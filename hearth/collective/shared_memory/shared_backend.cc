@@ -22,6 +22,9 @@ void ReduceForAll(Arithmetic how, Range part, int ranks, const Of& of) {
   const int last = ranks - 1;
   ForEachStride(part, kStrideBytes / size, [&](size_t at, size_t count) {
     const auto here = [&](int index) { return of(index) + at * size; };
+    // The order of the sum is that of the ranks for every part: results do not depend on which rank
+    // sums it, or when. The last step writes two buffers in one pass; with two ranks it is the only
+    // step.
     for (int i = 1; i < last; ++i) Combine(how, here(0), here(i), count);
     CombineBoth(how, here(0), here(last), count);
     for (int i = 1; i < last; ++i) std::memcpy(here(i), here(0), count * size);
@@ -74,6 +77,7 @@ void SharedBackend::AllToAll(const std::byte* input, Buffer output, Deadline dea
       const std::byte* theirs = arena_.At(location, static_cast<int>(from));
       std::memcpy(output.data + from * block + at, theirs + self * size, size);
     }
+    // The next window overwrites the stage that peers read here.
     ranks_.Synchronize(deadline);
   }
 }
@@ -108,6 +112,8 @@ void SharedBackend::ReduceSmall(Buffer data, Op op, Deadline deadline) {
   }
 }
 
+// The first synchronisation: all inputs are final, as peers are about to read and overwrite them.
+// The second: no peer still writes into this rank's buffer when the caller gets it back.
 void SharedBackend::ReduceEverywhere(Buffer data, Op op, Deadline deadline) {
   ranks_.Synchronize(deadline);
   const auto location = *arena_.Find(data.data, data.bytes());
@@ -132,6 +138,9 @@ void SharedBackend::ReduceThroughStage(Buffer data, Op op, Deadline deadline) {
     std::memcpy(to, from, own.begin * size);
     std::memcpy(to + own.end * size, from + own.end * size, (count - own.end) * size);
   };
+  // One synchronisation per window. Stage k % 2 is free: this rank has copied window k - 2 out of
+  // it, and the peers summed that window before they arrived at the last synchronisation. After the
+  // synchronisation, all peers have summed window k - 1, which can be copied out.
   for (size_t k = 0; k <= windows; ++k) {
     if (k < windows) copy_others(stage(k), slice(k).data, slice(k).count);
     ranks_.Synchronize(deadline);
@@ -163,6 +172,7 @@ void SharedBackend::ReduceParts(Buffer data, Op op, int parts, Deadline deadline
   ranks_.Synchronize(deadline);
 }
 
+// Ranks from `parts` on have an empty range: they only copy from the others.
 void SharedBackend::GatherParts(Buffer data, int parts, Deadline deadline) {
   std::vector<Range> ranges(static_cast<size_t>(ranks_.size()));
   for (int i = 0; i < parts; ++i) ranges[static_cast<size_t>(i)] = Part(data.count, parts, i);
@@ -181,6 +191,7 @@ void SharedBackend::GatherRanges(Buffer data, const std::vector<Range>& parts, D
   ranks_.Synchronize(deadline);
 }
 
+// After the second synchronisation the root may change its buffer again: all have copied it.
 void SharedBackend::CopyFrom(int root, Buffer data, Deadline deadline) {
   ranks_.Synchronize(deadline);
   if (root != ranks_.self()) {

@@ -18,6 +18,8 @@ OwnPage CreateSharedPage() {
   own.fd = CreateSharedMemory("hearth-collective-page", bytes);
   own.mapping = Mapping(own.fd.get(), 0, bytes);
   own.address = {::getpid(), own.fd.get(), RandomBytes(kNonceBytes)};
+  // The kernel's zeros are not objects: this begins the lifetime of the atomics, before any peer
+  // can know the address.
   auto* page = new (own.mapping.data()) SharedPage{};
   std::memcpy(page->nonce, own.address.nonce.data(), kNonceBytes);
   return own;
@@ -33,6 +35,7 @@ std::optional<Mapping> OpenSharedPage(const PageAddress& address) {
       status.st_size != static_cast<off_t>(bytes)) {
     return std::nullopt;
   }
+  // The size has been checked: access beyond the end of a shorter file would raise SIGBUS.
   Mapping mapping(fd.get(), 0, bytes);
   if (std::memcmp(PageIn(mapping).nonce, address.nonce.data(), kNonceBytes) != 0) {
     return std::nullopt;

@@ -34,6 +34,7 @@ struct AddressRange {
 
   bool Has(const Bytes& address) const {
     if (address.size() != first.size()) return false;
+    // Whole bytes of the prefix first, then its remaining bits.
     const auto whole = static_cast<std::ptrdiff_t>(bits / 8);
     if (!std::equal(first.begin(), first.begin() + whole, address.begin())) return false;
     const size_t rest = bits % 8;
@@ -44,6 +45,7 @@ struct AddressRange {
 };
 
 AddressRange ParseRange(const std::string& text) {
+  // The caller has found a slash in the text.
   const size_t slash = text.find('/');
   const std::optional<Bytes> first = Parse(text.substr(0, slash));
   size_t bits = 0;
@@ -109,6 +111,8 @@ std::string ChooseAddress(const std::string& choice, const std::string& usual,
   std::optional<AddressRange> range;
   if (choice.find('/') != std::string::npos) range = ParseRange(choice);
   const bool usual_is_v6 = usual.find(':') != std::string::npos;
+  // Peers may have no route for the other IP version, so an address of the usual one wins even if
+  // it is listed later.
   const std::string* found = nullptr;
   for (const HostAddress& each : addresses) {
     const std::optional<Bytes> bytes = Parse(each.address);

@@ -24,6 +24,8 @@ class PlainStream : public PeerStream {
     ThrowBroken(errno);
   }
 
+  // The parts hold at least one byte: recvmsg would otherwise return 0 too, which here means that
+  // the peer has closed.
   size_t Receive(std::span<const iovec> parts) override {
     msghdr message = MessageOf(parts);
     const ssize_t got = ::recvmsg(fd(), &message, MSG_DONTWAIT);
@@ -60,6 +62,8 @@ bool WouldBlock(int error_number) {
   return error_number == EAGAIN || error_number == EWOULDBLOCK || error_number == EINTR;
 }
 
+// POLLRDHUP reports the peer's FIN even while bytes before it are unread; errors are always
+// reported.
 bool HasEnded(int fd) {
   pollfd polled = {fd, POLLRDHUP, 0};
   return ::poll(&polled, 1, 0) > 0;

@@ -32,6 +32,8 @@ bool IsActive(const std::filesystem::path& port) {
 
 }  // namespace
 
+// The kernel lists devices as FOLDER/DEVICE/ports/NUMBER/state. UCX is loaded only if a port is
+// active: most hosts have none.
 RdmaDevice FindRdmaDevice(const std::string& folder) {
   std::string names;
   for (const auto& device : EntriesOf(folder)) {

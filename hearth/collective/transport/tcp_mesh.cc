@@ -73,6 +73,7 @@ class Mesh {
     const int ready = ::poll(entries.data(), entries.size(), next.poll_timeout_ms());
     abort_.ThrowIfRaised();
     if (ready < 0 && errno != EINTR) ThrowErrno(errno, "waiting for data connections");
+    // Before Accept, which appends to callers_: here, entries[i] still belongs to callers_[i - 2].
     for (size_t i = 2; i < entries.size(); ++i) {
       if (entries[i].revents != 0) Serve(*callers_[i - 2]);
     }
@@ -92,6 +93,7 @@ class Mesh {
     const auto oldest = std::find_if(callers_.begin(), callers_.end(), open);
     if (std::count_if(callers_.begin(), callers_.end(), open) >=
         static_cast<std::ptrdiff_t>(kMaxUnauthenticated + setup_.ranks.size())) {
+      // Until the oldest may be dropped, further clients wait in the listener's queue.
       accept_again_ = (*oldest)->replaceable();
       if (!accept_again_.expired()) return;
       Refuse(**oldest, "too many newer connections");
@@ -123,6 +125,7 @@ class Mesh {
     const bool same = identity.generation == generation;
     const auto verdict =
         same ? rendezvous::Verdict::kAccepted : rendezvous::Verdict::kOtherGeneration;
+    // Sent before the check below, so that a client of another generation learns why it is refused.
     caller.Send(rendezvous::MakeVerdict(credentials_, caller.hello(), claim, verdict, generation));
     Require(same, ErrorCode::kPermissionDenied, "rank {} has generation {}, expected {}",
             identity.rank, identity.generation, generation);
@@ -138,6 +141,8 @@ class Mesh {
     caller.Close();
   }
 
+  // Only higher ranks connect to this one. A second connection of a rank is refused: it would
+  // replace one that may be in use.
   size_t IndexOf(const rendezvous::Identity& identity) const {
     const auto found = std::find_if(setup_.ranks.begin() + setup_.self + 1, setup_.ranks.end(),
                                     [&](const MeshRank& rank) {

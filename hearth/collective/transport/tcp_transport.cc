@@ -40,6 +40,7 @@ class Spins {
       : yields_(yields), limit_(yields.shares_core() ? BoundedYields::kPerWait : kSpins) {}
 
   void Moved() {
+    // A spin that ended before its limit was faster than a sleep.
     if (tries_ > 0 && tries_ <= limit_) failed_ = 0;
     tries_ = 0;
   }
@@ -163,6 +164,8 @@ void TcpTransport::Close() {
   for (PeerState& state : states_) state.stream->Shutdown();
 }
 
+// Only peers with something to do are active: a plan for a few neighbours costs nothing for the
+// others.
 void TcpTransport::Start(const Plan& plan) {
   plan_ = &plan;
   complete_.assign(plan.receives.size(), false);
@@ -216,6 +219,8 @@ bool TcpTransport::SendSome(PeerState& state) {
     NextSend(state, state.send + 1);
     moved = true;  // also for an empty message, which may have been the last
   }
+  // A header travels with the first bytes of a message, in one system call. It is sent alone only
+  // if no message was left to carry it.
   if (state.headers.owed && state.header_sent < sizeof(CallHeader)) {
     moved |= SendFrom(state, {state.peer_index}) > 0;
   }
@@ -272,6 +277,8 @@ size_t TcpTransport::ReceiveInto(PeerState& state, const Receive& message) {
     headers_.Check(state.headers, state.peer);
   }
   const size_t payload = got - of_header;
+  // Bytes may end within an element. Its start moves to the front of the slot, where the rest is
+  // received next: the slot always begins with the element at `received - slot_used`.
   if (message.combine) {
     const size_t size = SizeOf(plan_->arithmetic.type);
     const size_t held = state.slot_used + payload;
@@ -306,6 +313,8 @@ void TcpTransport::Wait(Deadline deadline) {
     if (receiving) SetWakeUp(*state);
     const bool sending =
         MaySend(*state) || (state->headers.owed && state->header_sent < sizeof(CallHeader));
+    // A peer whose next message depends on another receive is left out: its socket accepts bytes,
+    // so that poll would return at once.
     if (!receiving && !sending) continue;
     const int events = (receiving ? POLLIN : 0) | (sending ? POLLOUT : 0);
     polled_.push_back({state->stream->fd(), static_cast<short>(events), 0});
@@ -316,6 +325,8 @@ void TcpTransport::Wait(Deadline deadline) {
   if (ready == 0 && deadline.expired()) ThrowLate();
 }
 
+// Names the peer that is the likely cause. A rank from which nothing arrives comes first; a send
+// that is stuck is often only the consequence of another rank's absence.
 void TcpTransport::ThrowLate() const {
   for (const PeerState* state : active_) {
     if (!Receiving(*state)) continue;

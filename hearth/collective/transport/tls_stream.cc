@@ -19,6 +19,9 @@
 namespace hearth::collective {
 namespace {
 
+// TLS 1.3 with a pre-shared key (RFC 8446, 4.2.11). The identity only has to be equal on both
+// sides; the key differs per mesh. The number of the cipher suite is that of RFC 8446, B.4. Its
+// hash is SHA-256, as the key's must be, and CPUs have instructions for AES.
 constexpr std::string_view kIdentity = "hearth";
 constexpr const char* kCipherSuite = "TLS_AES_128_GCM_SHA256";
 constexpr unsigned char kCipherSuiteNumber[] = {0x13, 0x01};
@@ -72,7 +75,7 @@ BIO* NewSocket(int fd) {
   return bio;
 }
 
-// The shared key as a resumable session, OpenSSL's form of it. Null if out of memory.
+// OpenSSL takes a shared key as a session to resume. Null if out of memory.
 SSL_SESSION* SessionOfKey(SSL* ssl) {
   const auto* key = static_cast<const std::string*>(SSL_get_app_data(ssl));
   SSL_SESSION* session = SSL_SESSION_new();
@@ -102,6 +105,8 @@ int FindKey(SSL* ssl, const unsigned char* identity, size_t size, SSL_SESSION** 
   return 1;
 }
 
+// No tickets and no cache: no session is resumed later. Partial writes return after a record, so
+// that the caller can serve other peers; a retry may pass the same bytes at another address.
 Context NewContext(TlsSide side) {
   Context context(SSL_CTX_new(TLS_method()));
   const bool made = context != nullptr &&
@@ -139,6 +144,8 @@ class TlsStream : public PeerStream {
 
   void Handshake(Deadline deadline) {
     while (true) {
+      // SSL_get_error reads this thread's queue of errors, in which unrelated calls may have left
+      // some.
       ERR_clear_error();
       const int result = SSL_do_handshake(ssl_.get());
       if (result == 1) break;

@@ -7,6 +7,8 @@ namespace hearth::collective::ucx {
 
 const Loaded<Api>& Library() {
   static const Loaded<Api> loaded = [] {
+    // UCX would install handlers for SIGSEGV and other signals, and write to standard output, which
+    // belongs to the program. Settings of the user are kept.
     constexpr int kKeep = 0;
     // Read when the library is loaded, so the environment is the only way to set them.
     ::setenv("UCX_ERROR_SIGNALS", "", kKeep);

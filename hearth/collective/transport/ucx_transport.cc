@@ -130,6 +130,8 @@ void UcxTransport::Close() {
         worker_.Cancel(flight.request);
     }
   }
+  // The caller may free its buffers after Close: no transfer may be left that a device could still
+  // write to them for.
   worker_.CloseEndpoints();
   const Deadline deadline = Deadline::After(1);
   const auto end = [&](void*& request) {
@@ -215,6 +217,8 @@ bool UcxTransport::BeginSends(PeerState& state) {
   bool moved = false;
   const bool has_bytes = MaySend(state) && plan_->sends[state.send].bytes > 0;
   if (!state.header_sent && (state.headers.owed || has_bytes)) {
+    // The header and the parts of messages have one tag: the peer matches them to its receives by
+    // their order.
     const auto send = greeting_ ? &UcxWorker::SendSync : &UcxWorker::Send;
     state.sending.push_back(
         {.request = (worker_.*send)(state.peer_index, &headers_.own(), sizeof(CallHeader))});

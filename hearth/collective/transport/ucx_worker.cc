@@ -43,6 +43,8 @@ void UcxWorker::Create(const std::string& transports) {
   if (status == ucx::kOk) {
     ucx::Params params;
     params.field_mask = ucx::Params::kFeatures | ucx::Params::kEndpoints;
+    // Tagged messages: UCX delivers those of one sender in order. Wake-up: the worker has a
+    // descriptor to sleep on.
     params.features = ucx::Params::kTag | ucx::Params::kWakeup;
     params.endpoints = ends_.size();
     status = api_.init_version(kMajor, kMinor, &params, config, &context_);
@@ -51,6 +53,7 @@ void UcxWorker::Create(const std::string& transports) {
   collective::Check(api_, status, "open its devices", transports);
   ucx::WorkerParams params;
   params.field_mask = ucx::WorkerParams::kThreadMode;
+  // One thread at a time, but not always the same one.
   params.thread_mode = ucx::WorkerParams::kSerialized;
   collective::Check(api_, api_.worker_create(context_, &params, &worker_), "create a worker",
                     transports);
@@ -83,6 +86,8 @@ void UcxWorker::Connect(int peer, const std::string& address) {
           "UCX finds no route between the devices of the two hosts: {}", Text(status));
 }
 
+// The tag is the sender's index, and receives match the whole of it: messages of one peer never
+// fill another's buffer.
 void* UcxWorker::Send(int peer, const void* data, size_t bytes) {
   return api_.tag_send(ends_[static_cast<size_t>(peer)].endpoint, data, bytes, self_, &kPlain);
 }
@@ -113,6 +118,8 @@ ucx::Status UcxWorker::Check(void*& request) const {
   return status;
 }
 
+// By force: a regular close waits for the peer, which may have left. The requests end only while
+// the worker makes progress, so they are kept for Stop.
 void UcxWorker::CloseEndpoints() {
   ucx::RequestParams params;
   params.mask = ucx::RequestParams::kFlags;

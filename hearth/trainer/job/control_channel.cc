@@ -11,6 +11,8 @@
 namespace hearth::trainer {
 namespace {
 
+// A worker that reads nothing for this long is stuck. Its events are dropped then; the training
+// goes on.
 constexpr double kSendTimeoutSeconds = 60;
 
 }  // namespace
@@ -70,6 +72,8 @@ void ControlChannel::Send(const nlohmann::json& event) {
   // Texts come from layers and peers; replace invalid UTF-8 rather than lose the event.
   std::string line = event.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   line += '\n';
+  // After a timeout a line may be cut off, so that the worker could not read any later one: the
+  // channel stays broken.
   std::lock_guard lock(send_mutex_);
   if (!broken_) broken_ = !WriteAll(line);
 }

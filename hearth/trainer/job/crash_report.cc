@@ -66,6 +66,8 @@ class Line {
   size_t size_ = 0;
 };
 
+// Runs in the crashed thread. It reads names of the layer, which may be damaged too; a second fault
+// finds the default handler and ends the process.
 void Report(int number) {
   FatalSignal found = {number, "a signal"};
   for (const FatalSignal& fatal : kFatal) {
@@ -95,6 +97,8 @@ void ReportCrashes(int fd, const Job& job) {
   control_fd = fd;
   const std::string rank = nlohmann::json{{"host", job.host}, {"rank", job.rank}}.dump(
       -1, ' ', true, nlohmann::json::error_handler_t::replace);
+  // Built now, since a signal handler cannot allocate. Fields that do not fit are left out whole: a
+  // part would make the line invalid JSON.
   const std::string fields = rank.substr(1, rank.size() - 2) + ",";
   std::strncpy(identity, fields.size() < sizeof identity ? fields.c_str() : "",
                sizeof identity - 1);
@@ -106,6 +110,8 @@ void ReportCrashes(int fd, const Job& job) {
   sigaltstack(&alternative, nullptr);
   struct sigaction action {};
   action.sa_handler = Report;
+  // RESETHAND: a fault inside the handler ends the process. NODEFER: the signal that the handler
+  // raises is not blocked until it returns.
   action.sa_flags = static_cast<int>(SA_RESETHAND) | SA_ONSTACK | SA_NODEFER;
   for (const FatalSignal& fatal : kFatal) sigaction(fatal.number, &action, nullptr);
 }

@@ -11,6 +11,8 @@ namespace hearth::trainer {
 JobFields::JobFields(const nlohmann::json& object, std::string path)
     : object_(object), path_(std::move(path)) {}
 
+// Call after all fields have been read: reading a field makes it known. A field that this version
+// does not know is an error, because ignoring a setting would train something else.
 void JobFields::RejectUnknownFields() const {
   for (const auto& [name, value] : object_.items()) {
     Require(known_.contains(name), ErrorCode::kInvalidArgument,
@@ -20,6 +22,7 @@ void JobFields::RejectUnknownFields() const {
 }
 
 const nlohmann::json* JobFields::Find(const char* name) const {
+  // Also if the field is absent. JSON's null counts as absent: Python writes None as null.
   known_.insert(name);
   auto it = object_.find(name);
   return it == object_.end() || it->is_null() ? nullptr : &*it;
@@ -52,6 +55,8 @@ std::string JobFields::RequiredString(const char* name) const {
 int64_t JobFields::Integer(const char* name, int64_t fallback, int64_t low, int64_t high) const {
   const nlohmann::json* value = Find(name);
   if (!value) return fallback;
+  // A JSON number above the range of int64_t is unsigned, and its conversion would wrap around: it
+  // is compared before it is converted.
   const bool fits =
       value->is_number_integer() &&
       (!value->is_number_unsigned() || value->get<uint64_t>() <= uint64_t{INT64_MAX}) &&

@@ -55,6 +55,9 @@ nlohmann::json TestEvent(size_t index, int64_t iteration, caffe::Net& net,
   return {{"event", "validation"}, {"iteration", iteration}, {"net", index}, {"outputs", outputs}};
 }
 
+// Two passes: the bins divide the range of the finite values, which is known only after the first.
+// The largest value would begin a bin after the last one, hence the minimum. Null if no value is
+// finite.
 nlohmann::json HistogramEvent(std::string tag, const caffe::Tensor& values, double scale) {
   const float* const begin = values.data_ptr();
   const float* const end = begin + values.numel();
@@ -87,6 +90,7 @@ std::vector<nlohmann::json> HistogramEvents(caffe::Net& net, double gradient_wei
     if (!event.is_null()) events.push_back(std::move(event));
   };
   for (const caffe::NetParam& param : net.params().all()) {
+    // A shared parameter appears once, under its owner.
     if (param.owner >= 0) continue;
     const auto& layer = net.layers()[static_cast<size_t>(param.layer)];
     caffe::Blob& blob = *net.params().learnable()[param.learnable].blob;

@@ -10,6 +10,7 @@ namespace {
 std::atomic<bool> got_sigint{false}, got_sighup{false};
 static_assert(std::atomic<bool>::is_always_lock_free);
 
+// Stores only: the training thread acts on it after its iteration.
 void Note(int signal) { (signal == SIGINT ? got_sigint : got_sighup) = true; }
 
 // Also handles a signal without an effect, whose default action would end the process. It is
@@ -32,6 +33,7 @@ SignalEffect ParseSignalEffect(const std::string& flag, const std::string& text)
 
 SignalEffects::SignalEffects(SignalEffect on_sigint, SignalEffect on_sighup)
     : on_sigint_(on_sigint), on_sighup_(on_sighup) {
+  // Before the handlers: signals from before belong to an earlier training of this process.
   got_sigint = got_sighup = false;
   Install(SIGINT, &old_sigint_);
   Install(SIGHUP, &old_sighup_);
@@ -47,6 +49,7 @@ bool SignalEffects::StopIsDue() const {
          (got_sighup && on_sighup_ == SignalEffect::kStop);
 }
 
+// A stop wins: it ends with a snapshot too, unless snapshot_after_train is off.
 SignalEffect SignalEffects::Take() {
   const SignalEffect first = got_sigint.exchange(false) ? on_sigint_ : SignalEffect::kNone;
   const SignalEffect second = got_sighup.exchange(false) ? on_sighup_ : SignalEffect::kNone;

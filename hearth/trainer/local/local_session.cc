@@ -43,6 +43,7 @@ Job LocalJob(const LocalOptions& options) {
   return job;
 }
 
+// The job owns the descriptors from here on, as if it had inherited them from a worker.
 StreamFds Release(ring::RingEnd end) { return {end.memory.Release(), end.signal.Release()}; }
 
 double Now() {
@@ -132,7 +133,7 @@ bool WritesFiles(const caffe::Net& net) {
   });
 }
 
-// What the precision costs: a line per value.
+// Logs one line per value, with the difference that the lower precision makes.
 void LogComparison(const LocalOptions& options, const OutputMeans& rounded,
                    const OutputMeans& exact) {
   const std::string& precision = options.settings.precision;
@@ -151,6 +152,7 @@ void LogComparison(const LocalOptions& options, const OutputMeans& rounded,
 }  // namespace
 
 void TrainLocally(const LocalOptions& options) {
+  // First, so that an interrupt while files are read counts as well.
   SignalEffects signals(ParseSignalEffect("sigint_effect", options.sigint_effect),
                         ParseSignalEffect("sighup_effect", options.sighup_effect));
   Job job = LocalJob(options);
@@ -164,6 +166,7 @@ void TrainLocally(const LocalOptions& options) {
   if (auto end = rows.Open(caffe::TrainNetOf(SolverOf(job)))) job.train = Release(std::move(*end));
   if (WantsTests(solver)) {
     if (auto end = rows.Open(TestNetOf(job))) {
+      // A stream of rows feeds one net: a second one would need the same rows at another time.
       Require(solver.test_iter_size() == 1, ErrorCode::kUnimplemented,
               "{}: it has {} test nets, and the first is fed by rows; such a net must be the only "
               "one",

@@ -8,6 +8,7 @@
 namespace hearth::trainer {
 namespace {
 
+// Enough to find the cause, and short enough for a log line and an error.
 constexpr size_t kNamedRows = 10;
 // Below this number of rows a fraction means little: the first row may be the only invalid one.
 constexpr int64_t kEnoughRows = 1000;
@@ -26,6 +27,7 @@ void InvalidRows::Report(const std::string& row_id, const std::string& reason) {
     if (send) last_event_ = now;
     name = AddName(row_id, reason);
   }
+  // Without the lock: both may wait for the worker, and the threads that decode rows take the lock.
   if (name) log::Warning("Skipping row {} with its labels: {}", row_id, reason);
   if (send) {
     send_({{"event", "invalid_row"}, {"count", count}, {"row", row_id}, {"reason", reason}});
@@ -55,6 +57,8 @@ bool InvalidRows::IsTooMany(int64_t rows, int64_t bad, bool at_end_of_epoch) con
 void InvalidRows::Check(int64_t rows, int64_t bad, bool at_end_of_epoch) const {
   if (!IsTooMany(rows, bad, at_end_of_epoch)) return;
   std::lock_guard lock(mutex_);
+  // The counts are those of all ranks, so that all come to the same result. A rank that has no
+  // invalid row itself leaves the error to those that can name some.
   if (named_.empty()) return;
   const std::string allowed = limit_.rows >= 0 ? fmt::format("{}", limit_.rows)
                                                : fmt::format("a fraction of {}", limit_.fraction);

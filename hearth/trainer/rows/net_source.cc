@@ -69,6 +69,7 @@ caffe::SolverParameter SolverOf(const Job& job) {
     *solver.mutable_net_param() = NetOf(job.net);
   }
   SetState(job, solver.mutable_train_state());
+  // Without validation rows there is nothing that the solver could test on.
   if (!job.validate && !job.local) {
     solver.clear_test_iter();
     solver.set_test_interval(0);

@@ -89,6 +89,8 @@ ReaderProcess::ReaderProcess(const Options& options, const ring::RingEnd& writer
 
 ReaderProcess::~ReaderProcess() {
   if (pid_ < 0) return;
+  // The reader may be waiting for space in the ring, which is not read any more. Waiting for its
+  // end leaves no zombie.
   kill(pid_, SIGTERM);
   waitpid(pid_, nullptr, 0);
 }

@@ -30,6 +30,8 @@ std::string WhyNotCompared(const caffe::TrainingPosition& position) {
 
 }  // namespace
 
+// In the first epoch the feeder may still be sending: the stream has no end yet that could be
+// compared.
 std::vector<caffe::SealedRows> RowCheck::Gather(int64_t epoch, const dataset::Minibatch& last) {
   if (!rows_) return {};
   const auto world = static_cast<size_t>(group_.world()), rank = static_cast<size_t>(group_.rank());
@@ -57,6 +59,8 @@ bool RowCheck::RowsMatch(const caffe::TrainingPosition& position) {
     if (rank == 0) RestartEpochOrThrow(position, WhyNotCompared(position));
     return false;
   }
+  // All ranks restart the epoch, or none: each compares its own rows and learns the others'
+  // results. The first rank that differs reports it.
   const caffe::SealedRows sealed = position.rows[rank];
   const auto digest = rows_->DigestOf(position.epoch == 0 ? sealed.count : kAll);
   const caffe::SealedRows found{digest.rows, digest.hash};

@@ -6,6 +6,8 @@
 
 namespace hearth::trainer {
 
+// Rows that are replayed to reach a saved position were counted when they were first read; their
+// names are collected again for the error message.
 bool RowTally::Report(const std::string& row_id, const std::string& reason) {
   if (replayed_ >= 0) {
     invalid_rows_.AddRestoredName(row_id, reason);
@@ -21,6 +23,8 @@ void RowTally::AddStep(double rows, int64_t invalid) {
   counts_.all_bad += invalid;
   counts_.rows += std::lround(rows) + invalid;
   SetCount();
+  // A step without rows on all ranks ends the epoch. Counts start again; the size of the whole
+  // epoch remains for CheckLimit.
   const bool over = rows == 0;
   if (over) counts_.whole_epoch = counts_.rows;
   CheckLimit(over);

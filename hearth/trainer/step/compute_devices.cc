@@ -35,6 +35,7 @@ std::vector<int> FindGpus(const std::string& flag) {
   if (flag.empty()) return {};
   const size_t count = caffe::CountCudaDevices();
   if (count > 0) return ParseGpus(flag, count);
+  // No error: scripts for Caffe pass -gpu, also on machines where a driver is missing.
   log::Warning("-gpu {}: no CUDA device is available to this process; using the CPU", flag);
   return {};
 }
@@ -46,6 +47,7 @@ caffe::ComputeDevice FindDevice(const std::string& flag) {
 
 caffe::ComputeDevice ChooseDevice(const std::vector<int>& gpus,
                                   const caffe::SolverParameter& solver, int index) {
+  // Devices are used in turn, so that more threads than devices share them evenly.
   const auto turn = static_cast<size_t>(index);
   if (!gpus.empty()) return caffe::CudaDevice(static_cast<size_t>(gpus[turn % gpus.size()]));
   if (solver.solver_mode() != caffe::SolverParameter::GPU) return {};

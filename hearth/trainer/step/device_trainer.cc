@@ -24,6 +24,8 @@ DeviceTrainer::DeviceTrainer(const Job& job, DeviceOptions options)
 
 void DeviceTrainer::Run() {
   caffe::SetThreadCount(std::max(1, job_.threads / job_.settings.devices));
+  // The snapshot is loaded before the devices share weights, which keeps only the first one's
+  // memory. The validator comes later still: its net uses the weights of the training net.
   BuildSolver();
   Start();
   ShareWeights();
@@ -32,6 +34,7 @@ void DeviceTrainer::Run() {
   solver_->Solve();
   tally_.CheckLimit(/*at_end_of_epoch=*/true);
   outcome_.iteration = solver_->iteration();
+  // Before the model is written: ranks that have diverged must not leave a model behind.
   outcome_.weights_sha256 = CheckEqualWeights(*options_.group, *solver_);
   if (is_root() && !job_.model.empty()) outcome_.model = WriteFinalModel(job_.model, *solver_);
 }
@@ -112,6 +115,8 @@ void DeviceTrainer::ShareWeights() {
   collective::Group& team = *options_.team->groups[static_cast<size_t>(options_.device)];
   const auto wait = [&team] { team.Barrier(Deadline::After(kStepTimeoutSeconds)); };
   if (options_.device == 0) options_.team->first = solver_.get();
+  // Twice: `first` is set before another device reads it, and no device trains before all share the
+  // weights.
   wait();
   solver_->ShareWeights(*options_.team->first, options_.device, job_.settings.devices, wait);
   wait();
@@ -152,6 +157,8 @@ void DeviceTrainer::AnnounceStart() {
 }
 
 void DeviceTrainer::OnGradient() {
+  // All ranks have the same sums here, so that all throw in the same step if too many rows are
+  // invalid.
   tally_.AddStep(RowsOfStep(*sync_, solver_->net()), sync_->total_invalid_rows());
 }
 

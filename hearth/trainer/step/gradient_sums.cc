@@ -37,6 +37,8 @@ bool DeviceGradientSum::TakeDeviceDiff(const caffe::Tensor& diff) {
 
 void DeviceGradientSum::GradientReady(size_t index) { reducer_->Ready(index); }
 
+// Control values are in host memory and the gradients are not, hence a second operation, of a few
+// bytes.
 void DeviceGradientSum::WaitForSum(Deadline deadline) {
   reducer_->Wait(deadline);
   SumControls(deadline);

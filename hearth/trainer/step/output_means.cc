@@ -22,6 +22,8 @@ void OutputMeans::Add(size_t index, std::span<const float> values, int64_t first
           "output \"{}\" has {} values for a minibatch of {} rows, but had {} before: its mean is "
           "not defined",
           names_[index], size, rows, output.sum.size());
+  // Mean over rows: sum over minibatches b of rows(b) x value(b), divided by all rows. An output
+  // with a value per row is summed over its rows instead; both have the same weight per row.
   const double weight = per_row ? 1.0 : static_cast<double>(rows);
   for (size_t i = 0; i < values.size(); ++i) output.sum[i % size] += weight * values[i];
 }
@@ -33,6 +35,8 @@ std::vector<int64_t> OutputMeans::sizes() const {
 }
 
 std::vector<double> OutputMeans::Pack(const std::vector<int64_t>& sizes) const {
+  // The layout is the same on all ranks: the rows, then the sums of all outputs, with zeros from a
+  // rank that had no rows. One all-reduce then adds everything.
   std::vector<double> packed{rows_};
   for (size_t i = 0; i < outputs_.size(); ++i) {
     std::vector<double> sum = outputs_[i].sum;

@@ -3,6 +3,8 @@
 namespace hearth::trainer {
 namespace {
 
+// A progress bar moves smoothly with five updates a second. Its rate is a mean over the window,
+// since single iterations vary.
 constexpr auto kUpdateInterval = std::chrono::milliseconds(200);
 constexpr auto kWindow = std::chrono::seconds(5);
 

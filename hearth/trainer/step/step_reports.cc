@@ -16,6 +16,8 @@ int64_t EffectiveBatch(const Job& job, caffe::Solver& solver) {
 
 }  // namespace
 
+// Weights are in minibatches of the full size (GradientStep); a net that produces its own rows
+// counts one per minibatch.
 double RowsOfStep(const DistributedSync& sync, const caffe::Net& net) {
   return sync.total_weight() * static_cast<double>(std::max<int64_t>(1, net.batch_size()));
 }
@@ -50,6 +52,7 @@ void StepReports::SendProgress(const caffe::IterationReport& report, int64_t inv
   if (!update) return;
   nlohmann::json event = update->ToJson();
   event["invalid_rows"] = invalid_rows;
+  // Otherwise the blobs still hold the values of an earlier minibatch.
   const bool has_rows = report.rows > 0 || solver_.net().batch_size() == 0;
   if (has_rows) event["outputs"] = OutputsOf(solver_.net());
   send_(event);

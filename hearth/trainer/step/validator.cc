@@ -60,6 +60,7 @@ Validator::Result Validator::Run(int64_t validation) {
           static_cast<int64_t>(OutputMeans::RowsOf(sums)), static_cast<int64_t>(sums.back())};
 }
 
+// Contains no collective operation: ranks have shares of different sizes, and some none.
 void Validator::Evaluate(RowRange range, OutputMeans* means) {
   if (!source_) return;
   source_->SetRange(range.begin, range.end - range.begin);

@@ -11,6 +11,8 @@ caffe::Tensor WeightAverage::AllocateDiff(const caffe::ParamLayout& layout) {
   return caffe::Tensor::Zeros({layout.size});
 }
 
+// Over the steps since the last average, rank r has trained on n(r) of N rows; the average is the
+// sum over r of n(r) / N times its weights. Its own gradient is applied in full meanwhile.
 double WeightAverage::WeightOfGradient(double local) {
   own_since_ += local;
   all_since_ += total_weight();
@@ -25,6 +27,7 @@ void WeightAverage::Updated(bool needs_equal_weights, const State& state) {
   if (++updates_ < every_ && !needs_equal_weights && !fewer) return;
   const auto before = std::chrono::steady_clock::now();
   const Deadline until = deadline();
+  // Weights and the solver's history: ranks with different momenta would move apart again at once.
   for (caffe::Tensor& values : state()) {
     // Ranks are weighted by their rows: one without rows has learned nothing and must not dilute
     // the others.
