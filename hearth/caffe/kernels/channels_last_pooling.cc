@@ -90,9 +90,9 @@ HEARTH_FOR_EACH_CPU void ChannelsLastPooling::Max(const float* x, float* y, int3
   });
 }
 
-HEARTH_FOR_EACH_CPU void ChannelsLastPooling::MaxGradient(const float* dy, const int32_t* chosen,
-                                                          float* dx) const {
-  std::fill_n(dx, rows.inputs * columns.inputs * channels, 0.f);
+HEARTH_FOR_EACH_CPU void ChannelsLastPooling::GradientAt(const float* dy, const int32_t* chosen,
+                                                         float* dx) const {
+  std::fill_n(dx, inputs(), 0.f);
   ForEachBlock([&](const Block& block, auto lanes) HEARTH_INLINE_LAMBDA {
     typename decltype(lanes)::Floats gradient, sum;
     typename decltype(lanes)::Ints where;
@@ -119,7 +119,7 @@ HEARTH_FOR_EACH_CPU void ChannelsLastPooling::Average(const float* x, float* y) 
 }
 
 HEARTH_FOR_EACH_CPU void ChannelsLastPooling::AverageGradient(const float* dy, float* dx) const {
-  std::fill_n(dx, rows.inputs * columns.inputs * channels, 0.f);
+  std::fill_n(dx, inputs(), 0.f);
   ForEachBlock([&](const Block& block, auto lanes) HEARTH_INLINE_LAMBDA {
     typename decltype(lanes)::Floats gradient, sum;
     Load(gradient, dy + block.out);
