@@ -54,5 +54,5 @@ def test_the_new_layer_compiles(number):
 
 @pytest.mark.skipif(not COMMANDS.exists(), reason="needs a build folder")
 def test_a_name_that_does_not_exist_is_noticed():
-    include = '#include "hearth/caffe/layers/all_layers.h"\n'
+    include = '#include "hearth/caffe/net/layer_registry.h"\n'
     assert "nothing_out" in compile_errors(include + "void F() { hearth::caffe::nothing_out(); }\n")
