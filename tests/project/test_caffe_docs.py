@@ -1,15 +1,19 @@
-"""docs/caffe.md: the example of a new layer compiles, with the flags of this build."""
+"""docs/caffe.md: the example of a new layer compiles, and the site's table has every layer."""
 
 import json
 import re
 import shlex
 import subprocess
+import sys
 import textwrap
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+import docs_layers  # noqa: E402
+
 COMMANDS = ROOT / "build" / "compile_commands.json"
 BLOCK = re.compile(r"(?ms)^ *```cpp\n(.*?)^ *```$")
 
@@ -54,5 +58,22 @@ def test_the_new_layer_compiles(number):
 
 @pytest.mark.skipif(not COMMANDS.exists(), reason="needs a build folder")
 def test_a_name_that_does_not_exist_is_noticed():
-    include = '#include "hearth/caffe/layers/all_layers.h"\n'
+    include = '#include "hearth/caffe/net/layer_registry.h"\n'
     assert "nothing_out" in compile_errors(include + "void F() { hearth::caffe::nothing_out(); }\n")
+
+
+def test_the_sites_table_describes_every_registered_type_once():
+    _caffe = pytest.importorskip("hearth.native._caffe")
+    described = docs_layers.families()
+    assert sorted(name for types in described for name in types) == _caffe.layer_types()
+    assert all(described.values())
+    text = (ROOT / "docs" / "caffe.md").read_text(encoding="utf-8")
+    page = docs_layers.on_page_markdown(text)
+    assert "| Tile | Tile: the bottom repeated along one axis. |" in page.splitlines()
+
+
+def test_a_files_first_comment_describes_its_types(tmp_path):
+    text = '// Two\n// lines.\n#include "x.h"\nregistry.Add<BLayer>("B");registry.Add("a", f);\n'
+    (tmp_path / "both.cc").write_text(text)
+    (tmp_path / "support.cc").write_text("// Adds no type.\n")
+    assert docs_layers.families(tmp_path) == {("a", "B"): "Two lines."}

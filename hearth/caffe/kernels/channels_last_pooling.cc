@@ -97,9 +97,9 @@ HEARTH_FOR_EACH_CPU void ChannelsLastPooling::Max(const float* x, float* y, int3
 
 // Visits the window again and compares positions in all lanes, instead of writing to one address
 // per channel, which does not vectorize. Windows may overlap, so gradients add up.
-HEARTH_FOR_EACH_CPU void ChannelsLastPooling::MaxGradient(const float* dy, const int32_t* chosen,
-                                                          float* dx) const {
-  std::fill_n(dx, rows.inputs * columns.inputs * channels, 0.f);
+HEARTH_FOR_EACH_CPU void ChannelsLastPooling::GradientAt(const float* dy, const int32_t* chosen,
+                                                         float* dx) const {
+  std::fill_n(dx, inputs(), 0.f);
   ForEachBlock([&](const Block& block, auto lanes) HEARTH_INLINE_LAMBDA {
     typename decltype(lanes)::Floats gradient, sum;
     typename decltype(lanes)::Ints where;
@@ -126,7 +126,7 @@ HEARTH_FOR_EACH_CPU void ChannelsLastPooling::Average(const float* x, float* y) 
 }
 
 HEARTH_FOR_EACH_CPU void ChannelsLastPooling::AverageGradient(const float* dy, float* dx) const {
-  std::fill_n(dx, rows.inputs * columns.inputs * channels, 0.f);
+  std::fill_n(dx, inputs(), 0.f);
   ForEachBlock([&](const Block& block, auto lanes) HEARTH_INLINE_LAMBDA {
     typename decltype(lanes)::Floats gradient, sum;
     Load(gradient, dy + block.out);

@@ -54,7 +54,7 @@ TEST_P(ChannelsLastPoolingTest, FindsTheLargestValueAndItsPixel) {
   for (size_t i = 0; i < y.size(); ++i) {
     if (chosen[i] >= 0) wanted[chosen[i] * channels + static_cast<int64_t>(i) % channels] += 1;
   }
-  PoolingExample(channels).MaxGradient(dy.data(), chosen.data(), dx.data());
+  PoolingExample(channels).GradientAt(dy.data(), chosen.data(), dx.data());
   EXPECT_EQ(dx, wanted);
 }
 

@@ -1,10 +1,10 @@
-// Activation functions without parameters, except ReLU.
+// Activation functions without learned parameters, except ReLU.
 #include <cmath>
 
 #include "hearth/base/error.h"
 #include "hearth/caffe/kernels/vector_math.h"
-#include "hearth/caffe/layers/all_layers.h"
 #include "hearth/caffe/layers/neuron.h"
+#include "hearth/caffe/net/layer_registry.h"
 #include "hearth/caffe/tensor/device_ops.h"
 
 namespace hearth::caffe {

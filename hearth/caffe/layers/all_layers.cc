@@ -1,17 +1,30 @@
-#include "hearth/caffe/layers/all_layers.h"
+// The default registry. CMakeLists.txt writes layer_families.inc: a row FAMILY(Tile) for tile.cc.
+#include "hearth/base/error.h"
+#include "hearth/caffe/net/layer_registry.h"
 
 namespace hearth::caffe {
 
-void RegisterAllLayers(LayerRegistry& registry) {
-#define HEARTH_REGISTER(family) Register##family(registry);
-  HEARTH_LAYER_FAMILIES(HEARTH_REGISTER)
-#undef HEARTH_REGISTER
+#define FAMILY(name) void Register##name(LayerRegistry& registry);
+#include "hearth/caffe/layers/layer_families.inc"
+#undef FAMILY
+
+namespace {
+
+void AddFamily(const char* name, void (*add)(LayerRegistry&), LayerRegistry* all) {
+  const size_t before = all->types().size();
+  add(*all);
+  Require(all->types().size() > before, ErrorCode::kInternal, "Register{} adds no layer type",
+          name);
 }
+
+}  // namespace
 
 const LayerRegistry& LayerRegistry::Default() {
   static const LayerRegistry registry = [] {
     LayerRegistry all;
-    RegisterAllLayers(all);
+#define FAMILY(name) AddFamily(#name, Register##name, &all);
+#include "hearth/caffe/layers/layer_families.inc"
+#undef FAMILY
     return all;
   }();
   return registry;

@@ -5,7 +5,7 @@
 
 #include "hearth/base/error.h"
 #include "hearth/caffe/kernels/device_labels.h"
-#include "hearth/caffe/layers/all_layers.h"
+#include "hearth/caffe/net/layer_registry.h"
 #include "hearth/caffe/tensor/device_ops.h"
 
 namespace hearth::caffe {

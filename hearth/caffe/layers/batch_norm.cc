@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/layers/all_layers.h"
 #include "hearth/caffe/net/join_normalization.h"
+#include "hearth/caffe/net/layer_registry.h"
 #include "hearth/caffe/tensor/device_ops.h"
 #include "hearth/caffe/tensor/parallel.h"
 

@@ -1,8 +1,8 @@
 // CoSData, CaffeOnSpark's data layer: one top per column of a DataFrame.
 #include "hearth/base/error.h"
 #include "hearth/caffe/data/caffeonspark_top.h"
-#include "hearth/caffe/layers/all_layers.h"
 #include "hearth/caffe/layers/fed_data.h"
+#include "hearth/caffe/net/layer_registry.h"
 
 namespace hearth::caffe {
 namespace {
@@ -41,6 +41,6 @@ class CosDataLayer : public FedDataLayer {
 
 }  // namespace
 
-void RegisterCaffeOnSparkData(LayerRegistry& registry) { registry.Add<CosDataLayer>("CoSData"); }
+void RegisterCaffeonsparkData(LayerRegistry& registry) { registry.Add<CosDataLayer>("CoSData"); }
 
 }  // namespace hearth::caffe

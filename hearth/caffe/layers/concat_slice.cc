@@ -1,6 +1,6 @@
 // Concat and Slice: join blobs along one axis, and divide them.
 #include "hearth/base/error.h"
-#include "hearth/caffe/layers/all_layers.h"
+#include "hearth/caffe/net/layer_registry.h"
 
 namespace hearth::caffe {
 namespace {

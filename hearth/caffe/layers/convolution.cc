@@ -8,7 +8,7 @@
 #include "hearth/caffe/kernels/int8_product.h"
 #include "hearth/caffe/kernels/onednn_convolution.h"
 #include "hearth/caffe/kernels/window.h"
-#include "hearth/caffe/layers/all_layers.h"
+#include "hearth/caffe/net/layer_registry.h"
 #include "hearth/caffe/tensor/device_ops.h"
 #include "hearth/caffe/tensor/filler.h"
 

@@ -1,6 +1,6 @@
 // Crop: a part of bottom 0 with the size of bottom 1 from `axis` on.
 #include "hearth/base/error.h"
-#include "hearth/caffe/layers/all_layers.h"
+#include "hearth/caffe/net/layer_registry.h"
 
 namespace hearth::caffe {
 namespace {

@@ -3,8 +3,8 @@
 
 #include "hearth/base/error.h"
 #include "hearth/caffe/data/database/database.h"
-#include "hearth/caffe/layers/all_layers.h"
 #include "hearth/caffe/layers/image_file_data.h"
+#include "hearth/caffe/net/layer_registry.h"
 #include "hearth/caffe/proto/wire_reader.h"
 
 namespace hearth::caffe {

@@ -1,7 +1,7 @@
 // Dropout: in training, zeroes a random part of the values and scales up the rest.
 #include "hearth/base/error.h"
-#include "hearth/caffe/layers/all_layers.h"
 #include "hearth/caffe/layers/neuron.h"
+#include "hearth/caffe/net/layer_registry.h"
 #include "hearth/caffe/tensor/device_ops.h"
 #include "hearth/caffe/tensor/parallel.h"
 

@@ -1,7 +1,7 @@
 // Eltwise: product, weighted sum or maximum of blobs of one shape.
 #include "hearth/base/error.h"
-#include "hearth/caffe/layers/all_layers.h"
 #include "hearth/caffe/layers/neuron.h"
+#include "hearth/caffe/net/layer_registry.h"
 #include "hearth/caffe/tensor/device_ops.h"
 
 namespace hearth::caffe {

@@ -7,8 +7,8 @@
 #include "hearth/base/error.h"
 #include "hearth/caffe/data/hdf5_file.h"
 #include "hearth/caffe/data/image_list.h"
-#include "hearth/caffe/layers/all_layers.h"
 #include "hearth/caffe/layers/file_data.h"
+#include "hearth/caffe/net/layer_registry.h"
 
 namespace hearth::caffe {
 namespace {

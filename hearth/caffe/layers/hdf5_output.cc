@@ -3,7 +3,7 @@
 
 #include "hearth/base/error.h"
 #include "hearth/caffe/data/hdf5_file.h"
-#include "hearth/caffe/layers/all_layers.h"
+#include "hearth/caffe/net/layer_registry.h"
 
 namespace hearth::caffe {
 namespace {

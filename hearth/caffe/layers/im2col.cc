@@ -3,7 +3,7 @@
 
 #include "hearth/base/error.h"
 #include "hearth/caffe/kernels/window.h"
-#include "hearth/caffe/layers/all_layers.h"
+#include "hearth/caffe/net/layer_registry.h"
 #include "hearth/caffe/tensor/device_ops.h"
 
 namespace hearth::caffe {

@@ -4,8 +4,8 @@
 
 #include "hearth/base/error.h"
 #include "hearth/caffe/data/image_list.h"
-#include "hearth/caffe/layers/all_layers.h"
 #include "hearth/caffe/layers/image_file_data.h"
+#include "hearth/caffe/net/layer_registry.h"
 #include "hearth/image/decode.h"
 #include "hearth/image/resize.h"
 #include "hearth/storage/file.h"

@@ -5,7 +5,7 @@
 #include "hearth/caffe/kernels/bias_sum.h"
 #include "hearth/caffe/kernels/int8_product.h"
 #include "hearth/caffe/kernels/matrix_product.h"
-#include "hearth/caffe/layers/all_layers.h"
+#include "hearth/caffe/net/layer_registry.h"
 #include "hearth/caffe/tensor/device_ops.h"
 #include "hearth/caffe/tensor/filler.h"
 

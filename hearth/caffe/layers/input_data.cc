@@ -1,7 +1,7 @@
 // Layers without bottoms: Input (filled by the program), DummyData (by fillers) and Parameter (a
 // learned blob).
 #include "hearth/base/error.h"
-#include "hearth/caffe/layers/all_layers.h"
+#include "hearth/caffe/net/layer_registry.h"
 #include "hearth/caffe/tensor/filler.h"
 
 namespace hearth::caffe {

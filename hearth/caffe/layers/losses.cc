@@ -1,5 +1,5 @@
 // Losses against class labels or targets: HingeLoss, MultinomialLogisticLoss and
-// SigmoidCrossEntropyLoss. SoftmaxWithLoss has its own file.
+// SigmoidCrossEntropyLoss.
 #include <algorithm>
 #include <cmath>
 
@@ -7,7 +7,7 @@
 #include "hearth/caffe/kernels/device_labels.h"
 #include "hearth/caffe/kernels/labels.h"
 #include "hearth/caffe/kernels/loss_normalizer.h"
-#include "hearth/caffe/layers/all_layers.h"
+#include "hearth/caffe/net/layer_registry.h"
 #include "hearth/caffe/tensor/device_ops.h"
 
 namespace hearth::caffe {

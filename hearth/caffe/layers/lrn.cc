@@ -2,7 +2,7 @@
 #include "hearth/base/error.h"
 #include "hearth/caffe/kernels/neighbour_sum.h"
 #include "hearth/caffe/kernels/response_norm.h"
-#include "hearth/caffe/layers/all_layers.h"
+#include "hearth/caffe/net/layer_registry.h"
 #include "hearth/caffe/tensor/device_ops.h"
 #include "hearth/caffe/tensor/parallel.h"
 

@@ -3,8 +3,8 @@
 #include "hearth/caffe/kernels/lstm_device.h"
 #include "hearth/caffe/kernels/lstm_step.h"
 #include "hearth/caffe/kernels/matrix_product.h"
-#include "hearth/caffe/layers/all_layers.h"
 #include "hearth/caffe/layers/recurrent.h"
+#include "hearth/caffe/net/layer_registry.h"
 #include "hearth/caffe/tensor/device_ops.h"
 
 namespace hearth::caffe {

@@ -6,9 +6,9 @@
 #include "hearth/base/error.h"
 #include "hearth/caffe/data/image_reader.h"
 #include "hearth/caffe/data/row_values.h"
-#include "hearth/caffe/layers/all_layers.h"
 #include "hearth/caffe/layers/fed_data.h"
 #include "hearth/caffe/net/array_fed.h"
+#include "hearth/caffe/net/layer_registry.h"
 
 namespace hearth::caffe {
 namespace {

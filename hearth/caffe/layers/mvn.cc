@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "hearth/caffe/layers/all_layers.h"
+#include "hearth/caffe/net/layer_registry.h"
 #include "hearth/caffe/tensor/device_ops.h"
 #include "hearth/caffe/tensor/parallel.h"
 

@@ -7,7 +7,7 @@
 #include "hearth/caffe/kernels/device_pooling.h"
 #include "hearth/caffe/kernels/plane_pooling.h"
 #include "hearth/caffe/kernels/vector_math.h"
-#include "hearth/caffe/layers/all_layers.h"
+#include "hearth/caffe/net/layer_registry.h"
 #include "hearth/caffe/tensor/parallel.h"
 
 namespace hearth::caffe {
@@ -55,11 +55,14 @@ class PoolingLayer : public Layer {
     }
     const bool mixed = top[0]->layout() != bottom[0]->layout();
     Blob& out = mixed ? converted_top_ : *top[0];
-    if (bottom[0]->layout() == Layout::kChannelsLast) {
-      ForwardImages(bottom[0]->shape(0), bottom[0]->data_ptr(), out.data_ptr());
+    const float* x = bottom[0]->data_ptr();
+    float* mask = top.size() > 1 ? top[1]->data_ptr() : nullptr;
+    if (pool() == PoolingParameter::STOCHASTIC) {
+      ForwardStochastic(x, out.data_ptr());
+    } else if (bottom[0]->layout() == Layout::kChannelsLast) {
+      ForwardEach(channels_last_, bottom[0]->shape(0), x, out.data_ptr(), mask);
     } else {
-      ForwardPlanes(bottom[0]->data_ptr(), out.data_ptr(),
-                    top.size() > 1 ? top[1]->data_ptr() : nullptr);
+      ForwardEach(plane_, planes_, x, out.data_ptr(), mask);
     }
     if (mixed) top[0]->data().copy_(converted_top_.data());
   }
@@ -83,71 +86,45 @@ class PoolingLayer : public Layer {
     if (mixed) converted_top_.diff().copy_(top[0]->diff());
     const float* dy = (mixed ? converted_top_ : *top[0]).diff_ptr();
     if (bottom[0]->layout() == Layout::kChannelsLast) {
-      BackwardImages(bottom[0]->shape(0), dy, bottom[0]->diff_ptr());
+      BackwardEach(channels_last_, bottom[0]->shape(0), dy, bottom[0]->diff_ptr());
     } else {
-      BackwardPlanes(dy, bottom[0]->diff_ptr());
+      BackwardEach(plane_, planes_, dy, bottom[0]->diff_ptr());
     }
   }
 
  private:
-  // Images are pooled one by one in parallel if channels are last, else planes.
-  void ForwardImages(int64_t images, const float* x, float* y) {
-    const int64_t in = plane_.inputs() * channels_last_.channels;
-    const int64_t out = plane_.outputs() * channels_last_.channels;
-    ForEach(images, [&](int64_t n) {
-      if (pool() == PoolingParameter::MAX) {
-        channels_last_.Max(x + n * in, y + n * out, &argmax_[n * out]);
-      } else {
-        channels_last_.Average(x + n * in, y + n * out);
-      }
-    });
-  }
-
-  void BackwardImages(int64_t images, const float* dy, float* dx) {
-    const int64_t in = plane_.inputs() * channels_last_.channels;
-    const int64_t out = plane_.outputs() * channels_last_.channels;
-    ForEach(images, [&](int64_t n) {
-      if (pool() == PoolingParameter::MAX) {
-        channels_last_.MaxGradient(dy + n * out, &argmax_[n * out], dx + n * in);
-      } else {
-        channels_last_.AverageGradient(dy + n * out, dx + n * in);
-      }
-    });
-  }
-
-  void ForwardPlanes(const float* x, float* y, float* mask) {
-    const bool draws = pool() == PoolingParameter::STOCHASTIC && context().phase == TRAIN;
-    if (draws) DrawThresholds();
-    const int64_t in = plane_.inputs(), out = plane_.outputs();
-    ForEach(planes_, [&](int64_t p) {
-      if (pool() == PoolingParameter::MAX) {
-        plane_.Max(x + p * in, y + p * out, &argmax_[p * out]);
-        if (mask != nullptr) std::copy_n(&argmax_[p * out], out, mask + p * out);
-      } else if (pool() == PoolingParameter::AVE) {
-        plane_.Average(x + p * in, y + p * out);
-      } else if (draws) {
-        plane_.Draw(x + p * in, &thresholds_[p * out], y + p * out, &argmax_[p * out]);
-      } else {
-        plane_.Expected(x + p * in, y + p * out);
-      }
-    });
-  }
-
-  void BackwardPlanes(const float* dy, float* dx) {
-    const int64_t in = plane_.inputs(), out = plane_.outputs();
-    ForEach(planes_, [&](int64_t p) {
-      if (pool() == PoolingParameter::AVE) {
-        plane_.AverageGradient(dy + p * out, dx + p * in);
-      } else {
-        plane_.GradientAt(dy + p * out, &argmax_[p * out], dx + p * in);
-      }
-    });
-  }
-
-  template <typename Function>
-  static void ForEach(int64_t count, Function f) {
+  // Calls f(index of the first input, of the first output) for each of `count` images or planes.
+  template <typename Pooling, typename Function>
+  static void ForEach(const Pooling& pooling, int64_t count, Function f) {
+    const int64_t in = pooling.inputs(), out = pooling.outputs();
     ParallelFor(0, count, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) f(i);
+      for (int64_t i = begin; i < end; ++i) f(i * in, i * out);
+    });
+  }
+
+  template <typename Pooling>
+  void ForwardEach(const Pooling& pooling, int64_t count, const float* x, float* y, float* mask) {
+    ForEach(pooling, count, [&](int64_t in, int64_t out) {
+      if (pool() == PoolingParameter::AVE) return pooling.Average(x + in, y + out);
+      pooling.Max(x + in, y + out, &argmax_[out]);
+      if (mask != nullptr) std::copy_n(&argmax_[out], pooling.outputs(), mask + out);
+    });
+  }
+
+  template <typename Pooling>
+  void BackwardEach(const Pooling& pooling, int64_t count, const float* dy, float* dx) {
+    ForEach(pooling, count, [&](int64_t in, int64_t out) {
+      if (pool() == PoolingParameter::AVE) return pooling.AverageGradient(dy + out, dx + in);
+      pooling.GradientAt(dy + out, &argmax_[out], dx + in);
+    });
+  }
+
+  void ForwardStochastic(const float* x, float* y) {
+    const bool draws = context().phase == TRAIN;
+    if (draws) DrawThresholds();
+    ForEach(plane_, planes_, [&](int64_t in, int64_t out) {
+      if (!draws) return plane_.Expected(x + in, y + out);
+      plane_.Draw(x + in, &thresholds_[out], y + out, &argmax_[out]);
     });
   }
 

@@ -1,10 +1,11 @@
+// Python: a class of the user's module.
 #include "hearth/caffe/layers/python_layer.h"
 
 #include <utility>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/layers/all_layers.h"
 #include "hearth/caffe/net/layer_error.h"
+#include "hearth/caffe/net/layer_registry.h"
 
 namespace hearth::caffe {
 namespace {

@@ -1,8 +1,8 @@
 // ReLU and PReLU: f(x) = x above zero, slope * x below.
 #include "hearth/base/error.h"
 #include "hearth/caffe/kernels/vector_math.h"
-#include "hearth/caffe/layers/all_layers.h"
 #include "hearth/caffe/layers/neuron.h"
+#include "hearth/caffe/net/layer_registry.h"
 #include "hearth/caffe/tensor/device_ops.h"
 #include "hearth/caffe/tensor/filler.h"
 

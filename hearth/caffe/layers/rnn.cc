@@ -2,9 +2,9 @@
 #include "hearth/caffe/kernels/bias_sum.h"
 #include "hearth/caffe/kernels/matrix_product.h"
 #include "hearth/caffe/kernels/vector_math.h"
-#include "hearth/caffe/layers/all_layers.h"
 #include "hearth/caffe/layers/neuron.h"
 #include "hearth/caffe/layers/recurrent.h"
+#include "hearth/caffe/net/layer_registry.h"
 #include "hearth/caffe/tensor/device_ops.h"
 
 namespace hearth::caffe {

@@ -1,8 +1,8 @@
 // Scale and Bias: the bottom times (plus) a smaller blob, which is learned or a second bottom,
 // broadcast over the axes before and after its own.
 #include "hearth/base/error.h"
-#include "hearth/caffe/layers/all_layers.h"
 #include "hearth/caffe/net/join_normalization.h"
+#include "hearth/caffe/net/layer_registry.h"
 #include "hearth/caffe/tensor/device_ops.h"
 #include "hearth/caffe/tensor/filler.h"
 #include "hearth/caffe/tensor/parallel.h"

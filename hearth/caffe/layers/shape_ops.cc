@@ -1,6 +1,6 @@
 // Layers that do not change values: Split, Flatten, Reshape, Silence.
 #include "hearth/base/error.h"
-#include "hearth/caffe/layers/all_layers.h"
+#include "hearth/caffe/net/layer_registry.h"
 #include "hearth/caffe/tensor/device_ops.h"
 #include "hearth/caffe/tensor/shape_count.h"
 

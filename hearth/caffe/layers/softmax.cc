@@ -1,6 +1,6 @@
 // Softmax along one axis.
 #include "hearth/caffe/kernels/vector_math.h"
-#include "hearth/caffe/layers/all_layers.h"
+#include "hearth/caffe/net/layer_registry.h"
 #include "hearth/caffe/tensor/device_ops.h"
 
 namespace hearth::caffe {

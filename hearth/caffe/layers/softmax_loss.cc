@@ -6,7 +6,7 @@
 #include "hearth/caffe/kernels/device_labels.h"
 #include "hearth/caffe/kernels/loss_normalizer.h"
 #include "hearth/caffe/kernels/vector_math.h"
-#include "hearth/caffe/layers/all_layers.h"
+#include "hearth/caffe/net/layer_registry.h"
 #include "hearth/caffe/tensor/device_ops.h"
 #include "hearth/caffe/tensor/parallel.h"
 

@@ -1,7 +1,7 @@
 // SPP, spatial pyramid pooling: pools the bottom into 1 x 1, 2 x 2, 4 x 4, ... windows, so that
 // images of any size have equally many outputs.
 #include "hearth/base/error.h"
-#include "hearth/caffe/layers/all_layers.h"
+#include "hearth/caffe/net/layer_registry.h"
 #include "hearth/caffe/tensor/device_ops.h"
 
 namespace hearth::caffe {

@@ -10,14 +10,14 @@
 
 namespace hearth::caffe {
 
-// Registry of the layer types. One explicit list (layers/all_layers.cc) calls one Register function
-// per family; static constructors register nothing.
+// Registry of the layer types. Each family's file in layers/ has a function that adds its types;
+// the build lists these functions by the files' names. Static constructors register nothing.
 class LayerRegistry {
  public:
   using Factory = std::function<std::unique_ptr<Layer>(const LayerParameter&, const NetContext&)>;
 
-  // The registry with every layer of layers/all_layers.cc. Built once, then read-only and safe to
-  // share.
+  // The registry with every layer of layers/. Built once, by layers/all_layers.cc, then read-only
+  // and safe to share.
   static const LayerRegistry& Default();
 
   template <typename LayerType>
