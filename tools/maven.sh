@@ -1,10 +1,13 @@
 #!/usr/bin/env bash
 # maven.sh ARGUMENTS...: runs Maven, with two retries after a repository error. Prints Maven's output
-# at the end.
+# at the end. One at a time, as all write to the same repository.
 set -euo pipefail
 log=$(mktemp)
 trap 'cat "$log"; rm -f "$log"' EXIT
 trap 'exit 130' INT
+mkdir -p ~/.m2
+exec 9>~/.m2/hearth.lock
+flock 9
 failed_it='Could not (transfer|resolve)|could not be resolved|Failed to (collect|read artifact)'
 for pause in 5 30 ''; do
   status=0

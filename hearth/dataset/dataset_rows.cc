@@ -317,16 +317,13 @@ void DatasetRows::WaitForRows(std::unique_lock<std::mutex>& lock,
 
 std::shared_ptr<const SelectedRows> DatasetRows::Select(std::vector<int64_t> indices) {
   auto selected = std::make_shared<SelectedRows>();
-  {
-    const std::lock_guard lock(mutex_);
-    LastOf(indices);  // before a wait for the schema
-  }
-  selected->schema = WaitSchema();
+  if (indices.empty()) WaitSchema();  // rows that have arrived have shown it
   selected->refs.reserve(indices.size());
   uint64_t bytes = 0;
   {
     std::unique_lock lock(mutex_);
     WaitForRows(lock, indices);
+    if (first_ != nullptr) selected->schema = &first_->batches().front();
     selected->keep_alive.push_back(first_);
     // Looks up the slot only where the partition changes.
     std::vector<bool> held(slots_.size());

@@ -98,6 +98,10 @@ def cluster(tmp_path_factory):
             "spark.executor.memory": "512m",
             "spark.executor.cores": "2",
             "spark.task.cpus": "1",
+            # A rank each: the first executor alone has slots for both.
+            "spark.cores.max": "4",
+            "spark.scheduler.minRegisteredResourcesRatio": "1",
+            "spark.scheduler.maxRegisteredResourcesWaitingTime": "300s",
             "spark.ui.enabled": "false",
             "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={pods.LOCAL}",
             "spark.executor.extraJavaOptions": f"-Djava.io.tmpdir={pods.LOCAL}",

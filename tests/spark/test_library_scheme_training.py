@@ -32,7 +32,8 @@ def train(spark, digits, tmp_path):
     return train
 
 
-@pytest.mark.parametrize("spill", ["on", "off"])
+# Without a spill: tests/spark/test_spill_off.py, and test_recovery.py's streamed rows.
+@pytest.mark.parametrize("spill", ["on", pytest.param("off", marks=pytest.mark.long)])
 def test_an_interrupted_training_resumes_from_remote_files(train, spill):
     unbroken = Quiet()
     whole = train(unbroken, "whole", spill=spill)

@@ -39,6 +39,9 @@ def test_a_dataframe_feeds_fit_and_the_model_predicts_in_parallel(spark, tmp_pat
     assert parallel_inference.run(spark, parallel_inference.parse(arguments)) >= 0.95
 
 
+# What these train is tested without an example, too: test_dfutil.py and test_restart.py,
+# test_keras_dataset.py and test_keras_recovery.py, test_streaming.py.
+@pytest.mark.long
 def test_a_node_trains_on_tfrecords(spark, tmp_path):
     import files
 
@@ -46,6 +49,7 @@ def test_a_node_trains_on_tfrecords(spark, tmp_path):
     assert files.run(spark, files.parse(arguments)) >= 0.95
 
 
+@pytest.mark.long
 def test_two_nodes_train_one_keras_model_by_fit(spark, tmp_path):
     import keras_data_parallel
 
@@ -53,6 +57,7 @@ def test_two_nodes_train_one_keras_model_by_fit(spark, tmp_path):
     assert keras_data_parallel.run(spark.sparkContext, arguments) >= 0.95
 
 
+@pytest.mark.long
 def test_a_stream_of_files_trains(spark, tmp_path):
     import streaming
 

@@ -1,10 +1,13 @@
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <mutex>
 #include <vector>
 
 #include "hearth/collective/algorithms/testing/algorithms_testing.h"
+#include "hearth/collective/operation/half.h"
 
 namespace hearth::collective {
 namespace {
@@ -35,6 +38,34 @@ TEST_P(RecursiveDoublingTest, AllRanksCombineInTheSameOrder) {
       EXPECT_EQ(signs, std::vector<int>(signs.size(), signs[0])) << "-0 on rank " << negative;
     }
   }
+}
+
+// A sum of NaNs has the bits of one of them.
+TEST_P(RecursiveDoublingTest, AllRanksGetTheSameNan) {
+  for (const Op op : {Op::kSum, Op::kMin, Op::kMax}) {
+    std::vector<uint32_t> found(static_cast<size_t>(GetParam()));
+    RunExchanges(GetParam(), [&](const Exchange& exchange) {
+      const auto self = static_cast<uint32_t>(exchange.transport.self());
+      std::vector<float> data = {std::bit_cast<float>(0x7fc00000U | self)};
+      RecursiveDoublingAllReduce(exchange, BufferOf(data), op, Soon());
+      found[self] = std::bit_cast<uint32_t>(data[0]);
+    });
+    EXPECT_EQ(found, std::vector<uint32_t>(found.size(), found[0])) << NameOf(op);
+    EXPECT_TRUE(std::isnan(std::bit_cast<float>(found[0]))) << NameOf(op);
+  }
+}
+
+TEST_P(RecursiveDoublingTest, SumsIntegersAndNarrowFloats) {
+  const int world = GetParam();
+  RunExchanges(world, [&](const Exchange& exchange) {
+    const int self = exchange.transport.self();
+    std::vector<int32_t> integers = {self + 1, -self};
+    RecursiveDoublingAllReduce(exchange, BufferOf(integers, DataType::kInt32), Op::kSum, Soon());
+    EXPECT_EQ(integers, (std::vector<int32_t>{world * (world + 1) / 2, -world * (world - 1) / 2}));
+    std::vector<Bfloat16> narrow = {ToBfloat16(static_cast<float>(self) + 1)};
+    RecursiveDoublingAllReduce(exchange, BufferOf(narrow, DataType::kBfloat16), Op::kSum, Soon());
+    EXPECT_EQ(ToFloat(narrow[0]), static_cast<float>(world * (world + 1) / 2));
+  });
 }
 INSTANTIATE_TEST_SUITE_P(Worlds, RecursiveDoublingTest, ::testing::Values(1, 2, 4, 8, 16));
 
@@ -80,10 +111,17 @@ TEST(RecursiveDoublingFailure, RanksInAnotherCallAreDetected) {
   }
 }
 
+// Three ranks exchange with rank 5; the others name one that failed because of it.
 TEST(RecursiveDoublingFailure, NamesTheRankThatLeft) {
-  std::vector<float> data(10);
-  ExpectTheRankThatLeftIsNamed([&](const Exchange& exchange) {
-    RecursiveDoublingAllReduce(exchange, BufferOf(data), Op::kSum, Soon());
+  RunExchanges(8, [](const Exchange& exchange) {
+    const int self = exchange.transport.self();
+    if (self == 5) return;
+    std::vector<float> data(10);
+    const Error error =
+        Thrown([&] { RecursiveDoublingAllReduce(exchange, BufferOf(data), Op::kSum, Soon()); });
+    EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
+    const bool is_partner = std::has_single_bit(static_cast<unsigned>(self ^ 5));
+    EXPECT_THAT(error.message(), ::testing::HasSubstr(is_partner ? "rank 5 on" : "rank "));
   });
 }
 

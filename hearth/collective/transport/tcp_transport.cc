@@ -92,12 +92,12 @@ int RanksOfHost(const std::vector<std::unique_ptr<PeerStream>>& streams) {
 
 TcpTransport::TcpTransport(std::vector<std::unique_ptr<PeerStream>> streams,
                            const std::vector<Peer>& peers, int self,
-                           std::shared_ptr<AbortSignal> abort)
+                           std::shared_ptr<AbortSignal> abort, int ranks_of_host)
     : size_(static_cast<int>(peers.size())),
       self_(self),
       abort_(std::move(abort)),
       headers_(self, size_),
-      yields_(RanksOfHost(streams)) {
+      yields_(ranks_of_host > 0 ? ranks_of_host : RanksOfHost(streams)) {
   for (size_t i = 0; i < streams.size(); ++i) {
     if (streams[i] == nullptr) continue;
     states_.emplace_back(std::move(streams[i]), static_cast<int>(i), peers[i]);

@@ -18,9 +18,10 @@ namespace hearth::collective {
 // arrive. Spins briefly, then waits in poll(2).
 class TcpTransport : public Transport {
  public:
-  // `streams[i]` leads to `peers[i]`; null for `self`.
+  // `streams[i]` leads to `peers[i]`; null for `self`. `ranks_of_host`: number of ranks on this
+  // host, with this one; 0: 1 and the peers at this rank's address.
   TcpTransport(std::vector<std::unique_ptr<PeerStream>> streams, const std::vector<Peer>& peers,
-               int self, std::shared_ptr<AbortSignal> abort);
+               int self, std::shared_ptr<AbortSignal> abort, int ranks_of_host = 0);
 
   int size() const override { return size_; }
   int self() const override { return self_; }

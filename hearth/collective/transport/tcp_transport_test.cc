@@ -2,8 +2,11 @@
 
 #include <gmock/gmock.h>
 
+#include <functional>
+#include <limits>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "hearth/base/testing/deadline_testing.h"
@@ -108,6 +111,72 @@ TEST_F(TcpTransportTest, AnAbortEndsAWait) {
   aborts.Join();
   EXPECT_EQ(error.code(), ErrorCode::kAborted);
   EXPECT_THAT(error.message(), HasSubstr("rank 7 failed"));
+}
+
+// Calls `on_poll` with their number before each attempt to receive.
+class CountedStream : public PeerStream {
+ public:
+  CountedStream(std::unique_ptr<PeerStream> stream, std::function<void(int)> on_poll)
+      : stream_(std::move(stream)), on_poll_(std::move(on_poll)) {}
+  size_t Send(std::span<const iovec> parts) override { return stream_->Send(parts); }
+  size_t Receive(std::span<const iovec> parts) override {
+    on_poll_(++polls_);
+    return stream_->Receive(parts);
+  }
+  int fd() const override { return stream_->fd(); }
+  void Shutdown() noexcept override { stream_->Shutdown(); }
+
+ private:
+  const std::unique_ptr<PeerStream> stream_;
+  const std::function<void(int)> on_poll_;
+  int polls_ = 0;
+};
+
+// Rank 0 of two on a host with more ranks than cores, where it yields while it waits for rank 1,
+// which sends nothing.
+class YieldingTcpRank : public ::testing::Test {
+ protected:
+  // Fails if the yields do not end in a sleep.
+  Error AwaitRank1(Deadline deadline, const std::function<void(int)>& on_poll) {
+    auto [own, other] = Connection::Pair();
+    other_ = MakePlainStream(std::move(other), peers_[0]);
+    std::vector<std::unique_ptr<PeerStream>> streams(2);
+    streams[1] =
+        std::make_unique<CountedStream>(MakePlainStream(std::move(own), peers_[1]), [&](int polls) {
+          on_poll(polls);
+          Require(polls < 10000, ErrorCode::kInternal, "{} polls without a sleep", polls);
+        });
+    TcpTransport rank(std::move(streams), peers_, 0, abort_, std::numeric_limits<int>::max());
+    char byte = 0;
+    Plan plan;
+    plan.receives.push_back({1, reinterpret_cast<std::byte*>(&byte), 1});
+    rank.Begin({.operation = Operation::kAllToAll, .type = DataType::kUint8, .bytes = 1});
+    return Thrown([&] { rank.Run(plan, deadline); });
+  }
+
+  const std::vector<Peer> peers_ = {{0, "a"}, {1, "b"}};
+  const std::shared_ptr<AbortSignal> abort_ = std::make_shared<AbortSignal>();
+  std::unique_ptr<PeerStream> other_;
+};
+
+TEST_F(YieldingTcpRank, IsAborted) {
+  const Error error = AwaitRank1(Deadline::Never(), [&](int polls) {
+    if (polls == 3) abort_->Raise("rank 2 failed");
+  });
+  EXPECT_EQ(error.code(), ErrorCode::kAborted) << error.message();
+}
+
+TEST_F(YieldingTcpRank, MeetsItsDeadline) {
+  const Error error = AwaitRank1(Deadline::After(0.01), [](int) {});
+  EXPECT_EQ(error.message(), "rank 1 on host b had sent nothing before the deadline");
+}
+
+TEST_F(YieldingTcpRank, NamesThePeerThatLeaves) {
+  const Error error = AwaitRank1(Soon(), [&](int polls) {
+    if (polls == 3) other_->Shutdown();
+  });
+  EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
+  EXPECT_THAT(error.message(), HasSubstr("rank 1 on host b"));
 }
 
 }  // namespace

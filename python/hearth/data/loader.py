@@ -122,8 +122,9 @@ class Loader:
         if not hasattr(type(epoch), "__index__") or not 0 <= epoch < 2**63:
             raise invalid(f"set_epoch({epoch!r}): epochs are integers that count from 0")
         epoch = operator.index(epoch)
-        if epoch != self._position.epoch or self._position.started:
-            self._move_to(self._start_of(epoch))
+        with self._moving:
+            if epoch != self._position.epoch or self._position.started:
+                self._move_to(self._start_of(epoch))
 
     def state_dict(self) -> dict[str, Any]:
         """The position after the last delivered batch, the same on all ranks and serializable as

@@ -325,9 +325,9 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
         """Leaves the group; called by destroy_process_group(). Idempotent."""
         self._lanes.leave()
         self._ranks.leave()
-        self._notifier.close()
         self._lanes.close()
-        self._ranks.close()
+        self._ranks.close()  # ends the operations that the notifier waits for
+        self._notifier.close()
         self._store = None  # closes its connection now
 
     def _send(self, opts: Any, tensor: Tensor, to: int) -> Any:

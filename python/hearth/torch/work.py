@@ -112,12 +112,16 @@ class Notifier:
     def __init__(self) -> None:
         self._queue: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
+        self._nested: list[threading.Thread] = []  # of operations of callbacks
         self._lock = threading.Lock()
 
     def complete_after(self, future: Future[Any], wait: Callable[[], object]) -> None:
         """Completes `future` once wait() has returned."""
         if getattr(_thread_local, "notifies", False):
-            threading.Thread(target=_complete, args=(future, wait), daemon=True).start()
+            nested = threading.Thread(target=_complete, args=(future, wait), daemon=True)
+            nested.start()
+            with self._lock:
+                self._nested = [*filter(threading.Thread.is_alive, self._nested), nested]
             return
         with self._lock:
             if self._thread is None:
@@ -126,8 +130,15 @@ class Notifier:
         self._queue.put((future, wait))
 
     def close(self) -> None:
-        """Ends the thread after all submitted futures."""
+        """Ends the thread after all submitted futures, whose operations have ended.
+
+        Waits for it: PyTorch's objects release Python's lock where they are destroyed, and a thread
+        that does so while the interpreter ends aborts the process.
+        """
         self._queue.put(None)
+        if not getattr(_thread_local, "notifies", False):
+            for thread in filter(None, [self._thread, *self._nested]):
+                thread.join(_GRACE_S)
 
     def _run(self) -> None:
         while (item := self._queue.get()) is not None:
