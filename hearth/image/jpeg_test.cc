@@ -84,8 +84,9 @@ TEST(DecodeJpeg, ReadsProgressiveFiles) {
 TEST(DecodeJpeg, RejectsMoreScansThanAnyImageHas) {
   const std::string small = ProgressiveJpeg(GradientImage(8, 8, 1));
   EXPECT_EQ(JpegError(WithMoreScans(small, 400)), "");
-  EXPECT_THAT(JpegError(WithMoreScans(small, 600)),
-              HasSubstr("JPEG image of 8 x 8 pixels: it has more than 500 scans"));
+  EXPECT_THAT(
+      JpegError(WithMoreScans(small, 600)),
+      HasSubstr("JPEG image of 8 x 8 pixels cannot be decoded: it has more than 500 scans"));
   // Larger images may have fewer.
   const Image large{2048, 4096, 1, std::vector<uint8_t>(2048 * 4096, 100)};
   EXPECT_THAT(JpegError(WithMoreScans(ProgressiveJpeg(large), 300)),

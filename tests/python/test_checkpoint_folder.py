@@ -157,7 +157,7 @@ def test_a_damaged_checkpoint_does_not_count_as_one_of_the_two_kept(tmp_path):
             {"files": {"../model.pt": {"bytes": 7, "sha256": ""}}},
             "is not the name of a file in its folder",
         ),
-        ({"files": {}}, "no size and checksum of model.pt"),
+        ({"files": {}}, "model.pt has no size and checksum"),
         ({"files": {"model.pt": {"bytes": "7", "sha256": ""}}}, "has no size and checksum"),
         ({"step": "2"}, "must be integers"),
         ({"parts": 3}, "wrong fields"),

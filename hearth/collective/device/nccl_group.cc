@@ -205,7 +205,9 @@ void NcclGroup::AwaitSubmission(Deadline deadline) {
     Require(!deadline.expired(), ErrorCode::kDeadlineExceeded,
             "NCCL had not connected the ranks' GPUs before the deadline");
     pollfd polled = {group_.abort->fd(), POLLIN, 0};
-    if (::poll(&polled, 1, pause_ms) < 0 && errno != EINTR) ThrowErrno(errno, "waiting for NCCL");
+    if (::poll(&polled, 1, pause_ms) < 0 && errno != EINTR) {
+      ThrowErrno(errno, "cannot wait for NCCL");
+    }
     group_.abort->ThrowIfRaised();
   }
 }
@@ -217,7 +219,7 @@ void NcclGroup::Await(Deadline deadline) {
     pollfd polled[] = {{group_.abort->fd(), POLLIN, 0}, {stream_.fd(), POLLIN, 0}};
     const int wait_ms = Deadline::Earlier(look, deadline).poll_timeout_ms();
     const int ready = ::poll(polled, std::size(polled), wait_ms);
-    if (ready < 0 && errno != EINTR) ThrowErrno(errno, "waiting for a GPU");
+    if (ready < 0 && errno != EINTR) ThrowErrno(errno, "cannot wait for a GPU");
     group_.abort->ThrowIfRaised();
     Require(!deadline.expired() || stream_.Done(), ErrorCode::kDeadlineExceeded,
             "all ranks had arrived, but NCCL had not finished before the deadline");

@@ -10,7 +10,7 @@
 namespace hearth::collective {
 
 AbortSignal::AbortSignal() : event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  if (!event_.valid()) ThrowErrno(errno, "creating an event descriptor");
+  if (!event_.valid()) ThrowErrno(errno, "cannot create an event descriptor");
 }
 
 void AbortSignal::Raise(const std::string& reason) {

@@ -53,7 +53,10 @@ class DataSource:
         source = self._source(conf, isTraining, None)
         if source.maker is None and not source.parameter.get("source"):
             layer = conf.data_layer(isTraining)["name"]
-            raise FlagError(f"layer '{layer}' of {conf.net_file} names no `source`")
+            raise FlagError(
+                f"layer '{layer}' of {conf.net_file} has no `source`: set it, or call "
+                "fromDataFrame()"
+            )
         return source
 
     def fromDataFrame(self, conf: Config, frame: DataFrame, isTraining: bool) -> Source:

@@ -91,8 +91,7 @@ void LmdbPages::ReadMeta() {
   records_ = At<uint64_t>(meta, kMainAt + kRecordsAt);
   const auto flags = At<uint16_t>(meta, kMainAt + kDatabaseFlagsAt);
   plain_order_ = (flags & (kReversedKeys | kIntegerKeys)) == 0;
-  RequireSound((flags & kSortedDuplicates) == 0, "it holds something other than one value per key",
-               meta);
+  RequireSound((flags & kSortedDuplicates) == 0, "it may hold several values per key", meta);
   RequireSound(depth_ <= kDeepestTree, "its tree is too deep", meta);
   RequireSound(records_ <= file_->size() / kNodeBytes, "its record count exceeds its size", meta);
 }
