@@ -208,7 +208,7 @@ TcpListener::TcpListener(const std::string& host, const PortRange& ports) {
     const bool is_taken = error == EADDRINUSE || error == EACCES;
     if (is_taken && port < ports.last()) continue;
     Require(!is_taken || ports.setting.empty(), ErrorCode::kResourceExhausted,
-            "no port of {} ({}-{}) is free: listening on {}: {}", ports.setting, ports.first,
+            "no port of {} ({}-{}) is free: cannot listen on {}: {}", ports.setting, ports.first,
             ports.last(), EndpointName(host, port), std::strerror(error));
     ThrowErrno(error, fmt::format("cannot listen on {}", EndpointName(host, port)));
   }

@@ -279,7 +279,7 @@ def test_an_older_one_that_cannot_be_removed_is_reported_and_no_error(tmp_path, 
     assert len(names(folder)) == 3
 
 
-def test_a_file_that_cannot_be_read_now_is_no_damage(tmp_path, monkeypatch):
+def test_a_file_that_cannot_be_read_is_not_taken_for_damaged(tmp_path, monkeypatch):
     folder = Folder(tmp_path)
     folder.save(1)
     folder.save(2)
