@@ -108,7 +108,7 @@ void RequireJpeg(bool read, const JpegDecoder& decoder) {
 
 void RequireWholeJpeg(std::string_view bytes, const JpegDecoder& decoder) {
   Require(!decoder.cut_short(), ErrorCode::kDataLoss,
-          "JPEG image of {} x {} pixels ends too early: it is incomplete after {} bytes",
+          "a JPEG image of {} x {} pixels ends too early: it is incomplete after {} bytes",
           decoder.height(), decoder.width(), bytes.size());
 }
 

@@ -99,7 +99,7 @@ TEST(DecodeJpeg, RejectsAHugeImageBeforeAllocating) {
   ASSERT_NE(frame, std::string::npos);
   for (size_t i = 5; i < 9; ++i) bytes[frame + i] = '\xfe';
   EXPECT_EQ(JpegError(bytes),
-            "JPEG image of 65278 x 65278 pixels is larger than the limit of 67108864 pixels");
+            "a JPEG image of 65278 x 65278 pixels is larger than the limit of 67108864 pixels");
 }
 
 TEST(DecodeJpeg, RejectsEveryTruncation) {
