@@ -186,7 +186,7 @@ TEST(DecodePng, RejectsFewerRowsThanTheHeaderHas) {
   EXPECT_THAT(PngError(PngOf(2, 2, 8, 0, "", std::string("\0\1\2", 3))),
               HasSubstr("PNG image of 2 x 2 pixels cannot be decoded: "));
   EXPECT_THAT(PngError(PngOf(2, 1, 8, 0, "", std::string("\x9\1\2", 3))),
-              HasSubstr("PNG image of 1 x 2 pixels: "))
+              HasSubstr("PNG image of 1 x 2 pixels cannot be decoded: "))
       << "an unknown filter";
 }
 
