@@ -58,7 +58,7 @@ size_t WriteWithDescriptors(const Connection& connection, std::string_view bytes
       Require(PollOne(connection.fd(), POLLOUT, deadline) != 0, ErrorCode::kDeadlineExceeded,
               "{} accepted no bytes before the deadline", connection.peer());
     } else if (errno != EINTR) {
-      ThrowErrno(errno, fmt::format("sending descriptors to {}", connection.peer()));
+      ThrowErrno(errno, fmt::format("cannot send descriptors to {}", connection.peer()));
     }
   }
 }
@@ -84,7 +84,7 @@ size_t ReadWithDescriptors(const Connection& connection, void* data, size_t size
       Require(PollOne(connection.fd(), POLLIN, deadline) != 0, ErrorCode::kDeadlineExceeded,
               "received no data from {} before the deadline", connection.peer());
     } else if (errno != EINTR) {
-      ThrowErrno(errno, fmt::format("reading from {}", connection.peer()));
+      ThrowErrno(errno, fmt::format("cannot read from {}", connection.peer()));
     }
   }
 }

@@ -11,7 +11,7 @@ namespace {
 
 ErrorCode CodeThrownFor(int error_number) {
   try {
-    ThrowErrno(error_number, "opening /a/b");
+    ThrowErrno(error_number, "cannot open /a/b");
   } catch (const Error& error) {
     return error.code();
   }

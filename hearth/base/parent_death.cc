@@ -11,7 +11,9 @@
 namespace hearth {
 
 void DieWithParent(pid_t parent) {
-  if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) ThrowErrno(errno, "setting the parent-death signal");
+  if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) {
+    ThrowErrno(errno, "cannot set the parent-death signal");
+  }
   // If the parent died before prctl(), no signal is sent.
   const pid_t now = ::getppid();
   Require(now == parent, ErrorCode::kUnavailable,

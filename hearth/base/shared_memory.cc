@@ -20,7 +20,9 @@ int Protection(Mapping::Access access) {
 // mmap() accepts a range behind the end of a file; the first access to it would raise SIGBUS.
 void CheckRange(int fd, size_t offset, size_t bytes) {
   struct stat status = {};
-  if (::fstat(fd, &status) != 0) ThrowErrno(errno, fmt::format("asking for the size of fd {}", fd));
+  if (::fstat(fd, &status) != 0) {
+    ThrowErrno(errno, fmt::format("cannot read the size of fd {}", fd));
+  }
   const auto length = static_cast<size_t>(status.st_size);
   Require(bytes > 0 && offset <= length && bytes <= length - offset, ErrorCode::kInvalidArgument,
           "fd {} has {} bytes, too few to map {} bytes at offset {}", fd, length, bytes, offset);
@@ -35,13 +37,13 @@ size_t RoundUpToPages(size_t bytes) {
 
 Fd CreateSharedMemory(const std::string& name, size_t bytes) {
   Fd fd(::memfd_create(name.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!fd.valid()) ThrowErrno(errno, fmt::format("creating shared memory '{}'", name));
+  if (!fd.valid()) ThrowErrno(errno, fmt::format("cannot create shared memory '{}'", name));
   if (::ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0) {
-    ThrowErrno(errno, fmt::format("sizing shared memory '{}' to {} bytes", name, bytes));
+    ThrowErrno(errno, fmt::format("cannot resize shared memory '{}' to {} bytes", name, bytes));
   }
   // F_SEAL_SEAL forbids further seals: a peer could otherwise add F_SEAL_FUTURE_WRITE.
   if (::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
-    ThrowErrno(errno, fmt::format("sealing the size of shared memory '{}'", name));
+    ThrowErrno(errno, fmt::format("cannot seal the size of shared memory '{}'", name));
   }
   return fd;
 }
@@ -61,7 +63,9 @@ Mapping Mapping::OfGrowingFile(int fd, size_t offset, size_t bytes) {
 void Mapping::Map(int fd, size_t offset, size_t bytes, Access access) {
   void* address =
       ::mmap(nullptr, bytes, Protection(access), MAP_SHARED, fd, static_cast<off_t>(offset));
-  if (address == MAP_FAILED) ThrowErrno(errno, fmt::format("mapping {} bytes of fd {}", bytes, fd));
+  if (address == MAP_FAILED) {
+    ThrowErrno(errno, fmt::format("cannot map {} bytes of fd {}", bytes, fd));
+  }
   data_ = static_cast<std::byte*>(address);
   size_ = bytes;
 }

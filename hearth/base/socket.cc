@@ -48,7 +48,7 @@ int BoundPort(int fd) {
   sockaddr_storage address = {};
   socklen_t size = sizeof(address);
   if (::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) {
-    ThrowErrno(errno, "asking for the port of a listening socket");
+    ThrowErrno(errno, "cannot read the port of a listening socket");
   }
   if (address.ss_family == AF_INET6) {
     return ntohs(reinterpret_cast<const sockaddr_in6&>(address).sin6_port);
@@ -105,7 +105,7 @@ short PollOne(int fd, short events, Deadline deadline) {
     if (ready > 0) return entry.revents;
     if (ready == 0 && deadline.expired()) return 0;
     if (ready == 0) continue;
-    if (errno != EINTR) ThrowErrno(errno, "waiting for a socket");
+    if (errno != EINTR) ThrowErrno(errno, "cannot wait for a socket");
     OnSignal::Run();
   }
 }
@@ -131,13 +131,13 @@ Connection Connection::Connect(const std::string& host, int port, Deadline deadl
     error = TryConnect(fd, *address, deadline);
     if (error == 0) return {std::move(fd), peer};
   }
-  ThrowErrno(error, fmt::format("connecting to {}", peer));
+  ThrowErrno(error, fmt::format("cannot connect to {}", peer));
 }
 
 std::pair<Connection, Connection> Connection::Pair() {
   int fds[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) != 0) {
-    ThrowErrno(errno, "creating a socket pair");
+    ThrowErrno(errno, "cannot create a socket pair");
   }
   return {Connection(Fd(fds[0]), "socket pair"), Connection(Fd(fds[1]), "socket pair")};
 }
@@ -151,7 +151,7 @@ std::optional<size_t> Connection::TryRead(void* data, size_t size) {
     if (errno == EAGAIN || errno == EWOULDBLOCK) return std::nullopt;
     // A reset is treated as an end: earlier data has already been read.
     if (errno == ECONNRESET) return 0;
-    if (errno != EINTR) ThrowErrno(errno, fmt::format("reading from {}", peer_));
+    if (errno != EINTR) ThrowErrno(errno, fmt::format("cannot read from {}", peer_));
   }
 }
 
@@ -163,7 +163,7 @@ size_t Connection::TryWrite(const void* data, size_t size) {
     if (errno == EPIPE || errno == ECONNRESET) {
       Throw(ErrorCode::kUnavailable, "{} closed the connection", peer_);
     }
-    if (errno != EINTR) ThrowErrno(errno, fmt::format("writing to {}", peer_));
+    if (errno != EINTR) ThrowErrno(errno, fmt::format("cannot write to {}", peer_));
   }
 }
 
@@ -205,7 +205,7 @@ void Connection::Shutdown() noexcept { ::shutdown(fd(), SHUT_RDWR); }
 
 TcpListener::TcpListener(const std::string& host, int port) {
   const int error = TryListen(host, port);
-  if (error != 0) ThrowErrno(error, fmt::format("listening on {}", EndpointName(host, port)));
+  if (error != 0) ThrowErrno(error, fmt::format("cannot listen on {}", EndpointName(host, port)));
 }
 
 TcpListener::TcpListener(const std::string& host, const PortRange& ports) {
@@ -216,9 +216,9 @@ TcpListener::TcpListener(const std::string& host, const PortRange& ports) {
     const bool is_taken = error == EADDRINUSE || error == EACCES;
     if (is_taken && port < ports.last()) continue;
     Require(!is_taken || ports.setting.empty(), ErrorCode::kResourceExhausted,
-            "no port of {} ({}-{}) is free: listening on {}: {}", ports.setting, ports.first,
+            "no port of {} ({}-{}) is free: cannot listen on {}: {}", ports.setting, ports.first,
             ports.last(), EndpointName(host, port), std::strerror(error));
-    ThrowErrno(error, fmt::format("listening on {}", EndpointName(host, port)));
+    ThrowErrno(error, fmt::format("cannot listen on {}", EndpointName(host, port)));
   }
 }
 
@@ -227,7 +227,7 @@ int TcpListener::TryListen(const std::string& host, int port) {
   const Addresses addresses = Resolve(host, port, AI_PASSIVE);
   const addrinfo& address = *addresses;
   fd_.Reset(::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!fd_.valid()) ThrowErrno(errno, "creating a listening socket");
+  if (!fd_.valid()) ThrowErrno(errno, "cannot create a listening socket");
   const int one = 1;
   // A restarted process binds to the same port although old connections are still in TIME_WAIT.
   ::setsockopt(fd_.get(), SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
@@ -248,7 +248,7 @@ Connection TcpListener::Accept(Deadline deadline) {
     if (fd.valid()) return {std::move(fd), NameOf(generic, size)};
     const bool none_pending = errno == EAGAIN || errno == EWOULDBLOCK;
     if (!none_pending && !IsErrorOfOneClient(errno)) {
-      ThrowErrno(errno, fmt::format("accepting on port {}", port_));
+      ThrowErrno(errno, fmt::format("cannot accept connections on port {}", port_));
     }
     // After a client's error the next one may already be queued, so accept is tried again at once.
     // The deadline still ends the loop if such clients never stop.

@@ -165,12 +165,12 @@ TEST(TcpListener, AUsedRangeNamesItsSetting) {
   const Error error = Thrown([&] { TcpListener("127.0.0.1", PortRange{port, 1, "a.port"}); });
   EXPECT_EQ(error.code(), ErrorCode::kResourceExhausted);
   EXPECT_THAT(error.message(), testing::StartsWith(fmt::format(
-                                   "no port of a.port ({0}-{0}) is free: listening on", port)));
+                                   "no port of a.port ({0}-{0}) is free: cannot listen on", port)));
 }
 
 TEST(TcpListener, ARemoteAddressFailsAtOnce) {
   const Error error = Thrown([&] { TcpListener("192.0.2.1", PortRange{7300, 9, "a.port"}); });
-  EXPECT_THAT(error.message(), testing::StartsWith("listening on 192.0.2.1:7300: "));
+  EXPECT_THAT(error.message(), testing::StartsWith("cannot listen on 192.0.2.1:7300: "));
 }
 
 }  // namespace

@@ -59,7 +59,7 @@ class File {
     std::error_code problem;
     std::filesystem::create_directories(folder, problem);  // errors are reported by open
     fd_ = Fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644));
-    if (!fd_.valid()) ThrowErrno(errno, fmt::format("opening the timeline {}", path.string()));
+    if (!fd_.valid()) ThrowErrno(errno, fmt::format("cannot open the timeline {}", path.string()));
     path_ = path.string();
     Write("[\n");
     // Both clocks: the merged timeline of several hosts starts with them.

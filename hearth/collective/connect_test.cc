@@ -116,7 +116,7 @@ TEST(ConnectedMesh, NamesThePortRangeIfNoneIsFree) {
   } catch (const Error& error) {
     const std::string port = std::to_string(taken.port());
     EXPECT_NE(error.message().find("no port of spark.hearth.mesh.port (" + port + "-" + port +
-                                   ") is free: listening on 127.0.0.1:" + port),
+                                   ") is free: cannot listen on 127.0.0.1:" + port),
               std::string::npos)
         << error.message();
   }

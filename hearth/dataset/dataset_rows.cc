@@ -309,9 +309,9 @@ void DatasetRows::WaitForRows(std::unique_lock<std::mutex>& lock,
   Wait(lock, Deadline::After(timeout_s_), "rows of another attempt",
        [&] { return prefix_ > last || (rows_ >= 0 && prefix_ >= rows_); });
   Require(last < prefix_, ErrorCode::kDataLoss,
-          "row {} had arrived, but another attempt of its partition has fewer rows: this rank has "
-          "{}; rows of a dataset must be the same each time they are computed: cache or checkpoint "
-          "the frame",
+          "row {} of this rank had arrived, but a later attempt of its partition sent fewer rows: "
+          "{} are left; rows of a dataset must be the same each time they are computed: cache or "
+          "checkpoint the frame",
           last, prefix_);
 }
 

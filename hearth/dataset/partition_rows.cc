@@ -25,7 +25,7 @@ constexpr uint64_t kLargestMapping = uint64_t{64} << 20;
 uint64_t SizeOf(const Fd& file) {
   struct stat status = {};
   if (::fstat(file.get(), &status) != 0) {
-    ThrowErrno(errno, "reading the size of a partition's file");
+    ThrowErrno(errno, "cannot read the size of a partition's file");
   }
   return static_cast<uint64_t>(status.st_size);
 }

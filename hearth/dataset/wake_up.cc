@@ -42,7 +42,7 @@ bool WakeUp::Wait(std::unique_lock<std::mutex>& lock, Deadline deadline,
                   const std::function<bool()>& ready) {
   if (ready()) return true;
   const Fd event(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!event.valid()) ThrowErrno(errno, "creating an eventfd");
+  if (!event.valid()) ThrowErrno(errno, "cannot create an eventfd");
   // Before the mutex is released, so no notification can be missed. An eventfd rather than a
   // condition variable: poll() returns when a signal arrives.
   const Registered registered(waiting_, event.get());

@@ -130,7 +130,7 @@ TEST_F(LedgerTest, PartitionIsSafeWhenAllRowsAreTakenAndCommitted) {
   EXPECT_THAT(ledger_.Safe("f"), ElementsAre(3));
 }
 
-TEST_F(LedgerTest, CommitBeforeTheEndIsKnownCounts) {
+TEST_F(LedgerTest, CountsACommitBeforeTheEndMessage) {
   Claim(0, 1);
   SafeAt(0, 1);
   EXPECT_THAT(ledger_.Safe("f"), IsEmpty());

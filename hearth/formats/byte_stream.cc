@@ -25,14 +25,14 @@ class FileSource : public ByteSource {
  public:
   explicit FileSource(std::string path)
       : path_(std::move(path)), fd_(::open(path_.c_str(), O_RDONLY | O_CLOEXEC)) {
-    if (!fd_.valid()) ThrowErrno(errno, fmt::format("opening {}", path_));
+    if (!fd_.valid()) ThrowErrno(errno, fmt::format("cannot open {}", path_));
   }
 
   size_t Read(char* data, size_t size) override {
     for (;;) {
       const ssize_t got = ::read(fd_.get(), data, size);
       if (got >= 0) return static_cast<size_t>(got);
-      if (errno != EINTR) ThrowErrno(errno, fmt::format("reading {}", path_));
+      if (errno != EINTR) ThrowErrno(errno, fmt::format("cannot read {}", path_));
     }
   }
 
@@ -113,7 +113,7 @@ class FileSink : public ByteSink {
   explicit FileSink(std::string path)
       : path_(std::move(path)),
         fd_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {
-    if (!fd_.valid()) ThrowErrno(errno, fmt::format("creating {}", path_));
+    if (!fd_.valid()) ThrowErrno(errno, fmt::format("cannot create {}", path_));
   }
 
   void Write(std::string_view bytes) override {

@@ -114,7 +114,7 @@ TEST_F(ByteStreamTest, NothingWrittenIsAnEmptyFileOrMember) {
 
 TEST_F(ByteStreamTest, ReadingAFolderIsAnErrorThatNamesIt) {
   const Error error = Thrown([] { ReadAllOf(*OpenFileSource("/tmp")); });
-  EXPECT_THAT(error.message(), HasSubstr("reading /tmp"));
+  EXPECT_THAT(error.message(), HasSubstr("cannot read /tmp"));
 }
 
 // Fails or records, as a test sets it.

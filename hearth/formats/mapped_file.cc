@@ -57,7 +57,7 @@ FileIdentity IdentityOf(const struct stat& status) {
 FileIdentity IdentityOf(const Fd& file, const std::string& path) {
   struct stat status = {};
   if (::fstat(file.get(), &status) != 0)
-    ThrowErrno(errno, fmt::format("reading the status of {}", path));
+    ThrowErrno(errno, fmt::format("cannot read the status of {}", path));
   return IdentityOf(status);
 }
 
@@ -108,7 +108,7 @@ MappedFile::~MappedFile() {
 }
 
 std::shared_ptr<const MappedFile> MappedFile::Open(const std::string& path) {
-  const Fd file = OpenFile(path, fmt::format("opening {}", path));
+  const Fd file = OpenFile(path, fmt::format("cannot open {}", path));
   Require(IdentityOf(file, path).bytes > 0, ErrorCode::kDataLoss, "{} is empty", path);
   return Map(file, path);
 }
@@ -138,7 +138,7 @@ std::shared_ptr<const MappedFile> MappedFile::Find(const std::string& path,
   // Without the lock, as a remote file system may block. Two threads may then map one file twice,
   // which costs only addresses.
   const Fd file =
-      OpenFile(path, fmt::format("opening {} on host {}, from which a run reads large values; "
+      OpenFile(path, fmt::format("cannot open {}, whose large values the run reads, on host {}; "
                                  "restore the file, or start the run again",
                                  path, HostName()));
   const FileIdentity found = IdentityOf(file, path);

@@ -128,8 +128,8 @@ void SequenceReader::ReadHeader(const FindUnpack& find) {
   if (packed) {
     const std::string codec = take_text();
     unpack_ = find(codec);
-    Require(unpack_ != nullptr, ErrorCode::kInvalidArgument, "{} is compressed by {}", name_,
-            codec);
+    Require(unpack_ != nullptr, ErrorCode::kInvalidArgument,
+            "{} is compressed by {}, which cannot be read here", name_, codec);
   }
   Require(packed || !in_blocks_, ErrorCode::kInvalidArgument,
           "{} is damaged: its header has uncompressed blocks; write it again", name_);
@@ -268,7 +268,7 @@ SequenceReader::Record SequenceReader::NextOfBlock() {
     const uint64_t size = Length(VInt(block_[sizes], &offsets_[sizes]).value_or(-1), block_at_);
     size_t& offset = offsets_[sizes + 1];
     const std::string_view rest = std::string_view(block_[sizes + 1]).substr(offset);
-    if (size > rest.size()) ThrowDamaged("a block is shorter than its lengths", block_at_);
+    if (size > rest.size()) ThrowDamaged("a block is shorter than its lengths say", block_at_);
     offset += size;
     return Payload(rest.substr(0, size), block_at_);
   };

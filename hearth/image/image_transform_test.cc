@@ -168,7 +168,7 @@ TEST(ImageTransform, RejectsAHugeHeaderBeforeAllocating) {
   file[frame + 5] = file[frame + 7] = '\xea';
   file[frame + 6] = file[frame + 8] = '\x60';
   EXPECT_EQ(ErrorOf(file),
-            "JPEG image of 60000 x 60000 pixels is larger than the limit of "
+            "a JPEG image of 60000 x 60000 pixels is larger than the limit of "
             "67108864 pixels");
 }
 

@@ -99,18 +99,18 @@ void ReadJpegHeader(std::string_view bytes, JpegDecoder* decoder) {
           "cannot read the header of a JPEG image of {} bytes: {}", bytes.size(),
           decoder->message());
   Require(decoder->height() * decoder->width() <= kMaxImagePixels, ErrorCode::kDataLoss,
-          "JPEG image of {} x {} pixels is larger than the limit of {} pixels", decoder->height(),
+          "a JPEG image of {} x {} pixels is larger than the limit of {} pixels", decoder->height(),
           decoder->width(), kMaxImagePixels);
 }
 
 void RequireJpeg(bool read, const JpegDecoder& decoder) {
-  Require(read, ErrorCode::kDataLoss, "JPEG image of {} x {} pixels: {}", decoder.height(),
-          decoder.width(), decoder.message());
+  Require(read, ErrorCode::kDataLoss, "a JPEG image of {} x {} pixels cannot be decoded: {}",
+          decoder.height(), decoder.width(), decoder.message());
 }
 
 void RequireWholeJpeg(std::string_view bytes, const JpegDecoder& decoder) {
   Require(!decoder.cut_short(), ErrorCode::kDataLoss,
-          "JPEG image of {} x {} pixels ends too early: it is incomplete after {} bytes",
+          "a JPEG image of {} x {} pixels ends too early: it is incomplete after {} bytes",
           decoder.height(), decoder.width(), bytes.size());
 }
 

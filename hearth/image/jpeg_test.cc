@@ -84,8 +84,9 @@ TEST(DecodeJpeg, ReadsProgressiveFiles) {
 TEST(DecodeJpeg, RejectsMoreScansThanAnyImageHas) {
   const std::string small = ProgressiveJpeg(GradientImage(8, 8, 1));
   EXPECT_EQ(JpegError(WithMoreScans(small, 400)), "");
-  EXPECT_THAT(JpegError(WithMoreScans(small, 600)),
-              HasSubstr("JPEG image of 8 x 8 pixels: it has more than 500 scans"));
+  EXPECT_THAT(
+      JpegError(WithMoreScans(small, 600)),
+      HasSubstr("JPEG image of 8 x 8 pixels cannot be decoded: it has more than 500 scans"));
   // Larger images may have fewer.
   const Image large{2048, 4096, 1, std::vector<uint8_t>(2048 * 4096, 100)};
   EXPECT_THAT(JpegError(WithMoreScans(ProgressiveJpeg(large), 300)),
@@ -98,7 +99,7 @@ TEST(DecodeJpeg, RejectsAHugeImageBeforeAllocating) {
   ASSERT_NE(frame, std::string::npos);
   for (size_t i = 5; i < 9; ++i) bytes[frame + i] = '\xfe';
   EXPECT_EQ(JpegError(bytes),
-            "JPEG image of 65278 x 65278 pixels is larger than the limit of 67108864 pixels");
+            "a JPEG image of 65278 x 65278 pixels is larger than the limit of 67108864 pixels");
 }
 
 TEST(DecodeJpeg, RejectsEveryTruncation) {

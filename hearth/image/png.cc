@@ -120,10 +120,10 @@ void DecodePng(std::string_view bytes, ColorMode mode, bool red_first, Image* im
   Require(decoder.ReadHeader(), ErrorCode::kDataLoss,
           "cannot read the header of a PNG image of {} bytes: {}", bytes.size(), decoder.message());
   Require(decoder.height() * decoder.width() <= kMaxImagePixels, ErrorCode::kDataLoss,
-          "PNG image of {} x {} pixels is larger than the limit of {} pixels", decoder.height(),
+          "a PNG image of {} x {} pixels is larger than the limit of {} pixels", decoder.height(),
           decoder.width(), kMaxImagePixels);
-  Require(decoder.ChooseColors(mode, red_first), ErrorCode::kDataLoss, "PNG image of {} bytes: {}",
-          bytes.size(), decoder.message());
+  Require(decoder.ChooseColors(mode, red_first), ErrorCode::kDataLoss,
+          "a PNG image of {} bytes cannot be decoded: {}", bytes.size(), decoder.message());
 
   image->height = decoder.height();
   image->width = decoder.width();
@@ -136,8 +136,9 @@ void DecodePng(std::string_view bytes, ColorMode mode, bool red_first, Image* im
   // An interlaced image is read in passes over all its rows.
   std::vector<png_bytep> rows(image->height);
   for (int64_t y = 0; y < image->height; ++y) rows[y] = image->pixels.data() + y * stride;
-  Require(decoder.ReadPixels(rows.data()), ErrorCode::kDataLoss, "PNG image of {} x {} pixels: {}",
-          image->height, image->width, decoder.message());
+  Require(decoder.ReadPixels(rows.data()), ErrorCode::kDataLoss,
+          "a PNG image of {} x {} pixels cannot be decoded: {}", image->height, image->width,
+          decoder.message());
 }
 
 }  // namespace hearth::image

@@ -57,9 +57,9 @@ TEST(DecodePng, DropsTransparencyUnlessUnchangedIsRequested) {
 TEST(DecodePng, RejectsATruncatedFileOrAWrongChecksum) {
   std::string bytes = EncodePng(GradientImage(9, 9, 3));
   EXPECT_EQ(PngError(std::string_view(bytes).substr(0, bytes.size() - 30)),
-            "PNG image of 9 x 9 pixels: the file ends too early");
+            "a PNG image of 9 x 9 pixels cannot be decoded: the file ends too early");
   bytes[bytes.find("IDAT") + 10] ^= 1;
-  EXPECT_THAT(PngError(bytes), HasSubstr("PNG image of 9 x 9 pixels: "));
+  EXPECT_THAT(PngError(bytes), HasSubstr("PNG image of 9 x 9 pixels cannot be decoded: "));
 }
 
 void AppendBigEndian(uint32_t value, std::string* bytes) {
@@ -124,7 +124,7 @@ TEST(DecodePng, RejectsAHugeImageBeforeAllocating) {
       crc32(0, reinterpret_cast<const Bytef*>(bytes.data() + header), 4 + 13));
   for (int i = 0; i < 4; ++i) bytes[header + 17 + i] = static_cast<char>(checksum >> (24 - 8 * i));
   EXPECT_EQ(PngError(bytes),
-            "PNG image of 16386 x 16386 pixels is larger than the limit of 67108864 pixels");
+            "a PNG image of 16386 x 16386 pixels is larger than the limit of 67108864 pixels");
 }
 
 // A file with these chunks before the pixels, whose rows begin with their filter's number.
@@ -184,9 +184,9 @@ TEST(DecodePng, RejectsInvalidHeaders) {
 
 TEST(DecodePng, RejectsFewerRowsThanTheHeaderHas) {
   EXPECT_THAT(PngError(PngOf(2, 2, 8, 0, "", std::string("\0\1\2", 3))),
-              HasSubstr("PNG image of 2 x 2 pixels: "));
+              HasSubstr("PNG image of 2 x 2 pixels cannot be decoded: "));
   EXPECT_THAT(PngError(PngOf(2, 1, 8, 0, "", std::string("\x9\1\2", 3))),
-              HasSubstr("PNG image of 1 x 2 pixels: "))
+              HasSubstr("PNG image of 1 x 2 pixels cannot be decoded: "))
       << "an unknown filter";
 }
 

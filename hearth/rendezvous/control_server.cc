@@ -29,7 +29,7 @@ ControlServer::ControlServer(ControlServerOptions options, Handler& handler)
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       joined_(static_cast<size_t>(options_.world)),
       next_beat_(Deadline::After(options_.heartbeat_interval_s)) {
-  if (!wake_.valid()) ThrowErrno(errno, "creating the control server's wake-up");
+  if (!wake_.valid()) ThrowErrno(errno, "cannot create the control server's eventfd");
   // Last: the thread uses all members.
   thread_ = Thread("hearth-control", [this] { Run(); });
 }
@@ -107,7 +107,7 @@ void ControlServer::Wait() {
   do {
     ready = ::poll(polled.data(), polled.size(), NextTimeout().poll_timeout_ms());
   } while (ready < 0 && errno == EINTR);
-  if (ready < 0) ThrowErrno(errno, "waiting for the members' connections");
+  if (ready < 0) ThrowErrno(errno, "cannot wait for the members' connections");
   eventfd_t wakes = 0;
   ::eventfd_read(wake_.get(), &wakes);
   for (size_t i = 2; i < polled.size(); ++i) {

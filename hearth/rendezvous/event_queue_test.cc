@@ -26,7 +26,7 @@ TEST(EventQueue, ReturnsLinesAndEventsInOrderOfArrival) {
   EXPECT_EQ(queue.TakeDropped(), 0);
 }
 
-TEST(EventQueue, DropsTheOldestLinesAndNoEvent) {
+TEST(EventQueue, DropsTheOldestLinesButNoEvents) {
   EventQueue queue(2);
   for (const char* text : {"a", "b", "c"}) {
     queue.AddLogLine({0, text});

@@ -273,8 +273,8 @@ HttpAnswer HttpClient::Send(const HttpRequest& request) {
   if (location != nullptr) {
     exchange.answer.location = location;
     Require(exchange.answer.location.size() <= kLargestLocation, ErrorCode::kDataLoss,
-            "{} redirects to an address of {} bytes", HostOfUrl(request.url),
-            exchange.answer.location.size());
+            "{} redirects to an address of {} bytes, more than the limit of {}",
+            HostOfUrl(request.url), exchange.answer.location.size(), kLargestLocation);
   }
   return std::move(exchange.answer);
 }

@@ -85,7 +85,7 @@ class EventWriter::File : public formats::ByteSink {
     std::filesystem::create_directories(std::filesystem::path(path_).parent_path(), error);
     // Fails for an existing file or link: others may be able to write to the folder.
     fd_ = Fd(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666));
-    if (!fd_.valid()) ThrowErrno(errno, fmt::format("creating {}", path_));
+    if (!fd_.valid()) ThrowErrno(errno, fmt::format("cannot create {}", path_));
   }
 
   void Write(std::string_view bytes) override { buffer_.append(bytes); }

@@ -8,7 +8,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 import check_names  # noqa: E402
 
 
-def test_each_is_one_files_alone():
+def test_no_two_files_of_a_module_define_one_name():
     assert check_names.clashes() == []
 
 

@@ -107,7 +107,7 @@ def test_a_loss_that_is_not_finite_and_wrong_columns_are_errors():
     with pytest.raises(ValueError, match="there are no rows to validate on"):
         trainer(validates=True).fit(loader(), [])
     drops = loader(map=lambda batch: {"x": batch["x"]})
-    with pytest.raises(ValueError, match="a minibatch has no 'y', but x"):
+    with pytest.raises(ValueError, match="a minibatch has no 'y', only x"):
         trainer().fit(drops)
     with pytest.raises(ValueError, match=r"returns a int: it must return a keras\.Model"):
         trainer(TrainingCode(lambda: 3, "mse", "sgd"))

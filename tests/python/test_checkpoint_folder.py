@@ -157,7 +157,7 @@ def test_a_damaged_checkpoint_does_not_count_as_one_of_the_two_kept(tmp_path):
             {"files": {"../model.pt": {"bytes": 7, "sha256": ""}}},
             "is not the name of a file in its folder",
         ),
-        ({"files": {}}, "no size and checksum of model.pt"),
+        ({"files": {}}, "model.pt has no size and checksum"),
         ({"files": {"model.pt": {"bytes": "7", "sha256": ""}}}, "has no size and checksum"),
         ({"step": "2"}, "must be integers"),
         ({"parts": 3}, "wrong fields"),
@@ -279,7 +279,7 @@ def test_an_older_one_that_cannot_be_removed_is_reported_and_no_error(tmp_path, 
     assert len(names(folder)) == 3
 
 
-def test_a_file_that_cannot_be_read_now_is_no_damage(tmp_path, monkeypatch):
+def test_a_file_that_cannot_be_read_is_not_taken_for_damaged(tmp_path, monkeypatch):
     folder = Folder(tmp_path)
     folder.save(1)
     folder.save(2)

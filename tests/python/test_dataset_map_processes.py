@@ -109,7 +109,7 @@ def test_threads_report_the_same_invalid_rows():
     assert "called on rows 0 to 3 of epoch 0" in raised.value.__notes__[0]
 
 
-def test_a_killed_process_is_an_error_and_no_hang():
+def test_a_killed_process_raises_an_error_instead_of_hanging():
     def dies(batch):
         if 9 in batch["id"]:
             os.kill(os.getpid(), signal.SIGKILL)

@@ -215,7 +215,7 @@ def test_mistakes_are_one_line(flags, said, tmp_path, monkeypatch, capsys):
     assert not list(tmp_path.iterdir())
 
 
-def test_without_a_build_there_is_one_line(tmp_path):
+def test_pack_without_a_build_prints_one_line(tmp_path):
     said = run(
         sys.executable, "-m", "hearth.cli", "pack", folder=tmp_path, status=1,
         HEARTH_NATIVE_DIR=str(tmp_path), PYTHONPATH=str(Path(hearth.__file__).parents[1]),

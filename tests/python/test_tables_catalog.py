@@ -133,7 +133,7 @@ def test_columns_that_older_files_lack_are_null_and_others_are_cast(tmp_path):
     assert found.column("n").to_pylist() == [None] * 5 + [1] * 4
     write("parquet", tmp_path / "t" / "2", pa.table({"_col0": [1]}))
     source = data.table("t").pin(Session(t=(hive, columns, {})))
-    with pytest.raises(ValueError, match=r"t/2 .* no column of the table, but _col0"):
+    with pytest.raises(ValueError, match=r"t/2 .* no column of the table; it has _col0"):
         read(source)
 
 

@@ -339,7 +339,7 @@ def test_errors_are_reported_in_one_line():
         trainer(learning_rate=1e20, epochs=9).fit(loader())
     with pytest.raises(ValueError, match="there are no rows to validate on"):
         trainer(validates=True).fit(loader(), [])
-    with pytest.raises(ValueError, match="a minibatch has no 'y', but x"):
+    with pytest.raises(ValueError, match="a minibatch has no 'y', only x"):
         trainer().fit(loader(map=lambda batch: {"x": batch["x"]}))
 
 

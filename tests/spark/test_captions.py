@@ -89,7 +89,7 @@ def test_a_sentence_that_is_too_long_is_cut():
     full = captions.embed("a b c b a.", ids, 4)
     assert full == ([0, 2, 3, 1], [0, 1, 1, 1], [2, 3, 1, 0])
     assert captions.embed("", ids, 3) == ([0, -1, -1], [0, -1, -1], [0, -1, -1])
-    with pytest.raises(ValueError, match="4 is outside a vocabulary of 3 words"):
+    with pytest.raises(ValueError, match="word number 4 is outside a vocabulary of 3 words"):
         captions.caption([4], ["UNK", "a", "b"])
 
 

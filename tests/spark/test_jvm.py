@@ -206,7 +206,7 @@ def test_settings_have_caffeonsparks_names(scala, digits):
     assert scala.result("settings") == f"2 file:{digits.folder}/scala.caffemodel ip1 40"
 
 
-def test_validations_and_means_are_of_the_nets_outputs(scala):
+def test_validations_and_means_have_the_nets_outputs(scala):
     assert scala.result("validations") == "accuracy,loss 2"
     means = dict(item.split("=") for item in scala.result("means").split())
     assert list(means) == ["accuracy", "loss"]

@@ -90,7 +90,7 @@ def test_a_type_that_examples_cannot_hold_is_named(spark, tmp_path):
         dfutil.saveAsTFRecords(frame, str(tmp_path / "rows"))
 
 
-def test_of_two_attempts_the_first_to_end_makes_the_file(tmp_path):
+def test_the_attempt_that_ends_first_writes_the_file(tmp_path):
     from hearth.native._core import TfRecordReader
 
     from hearth.files import tfrecord_files

@@ -71,7 +71,7 @@ def test_a_store_without_folders_gets_the_parts_and_their_mark(monkeypatch):
 
 
 @pytest.mark.parametrize("scheme", ["", "local"])
-def test_a_folder_that_was_not_finished_is_refused(spark, tmp_path, scheme):
+def test_an_incomplete_folder_is_refused(spark, tmp_path, scheme):
     from hearth.files import tfrecord_files
 
     folder = str(tmp_path / "rows")

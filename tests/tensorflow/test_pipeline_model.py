@@ -68,9 +68,9 @@ def test_outputs_of_a_saved_model_are_assigned_by_name(spark, models):
     found = model.setKeepColumns(True).transform(frame)
     assert found.columns == ["v", "name", "square", "double"]
     assert [tuple(row) for row in found.collect()] == [(1.0, "p", 1.0, 2.0), (3.0, "q", 9.0, 6.0)]
-    with pytest.raises(ValueError, match="has no output 'none', but: "):
+    with pytest.raises(ValueError, match="has no output 'none'; it has "):
         model.setOutputMapping({"none": "n"}).transform(frame)
-    with pytest.raises(ValueError, match="has no input 'y', but: x"):
+    with pytest.raises(ValueError, match="has no input 'y'; it has x"):
         model.setInputMapping({"v": "y"}).transform(frame)
 
 
@@ -134,7 +134,7 @@ def test_exports_have_the_names_of_layers_and_answer_to_the_others(tmp_path, lib
         spec = model_spec(path, {"c1": "dense_input"}, outputs)
         (found,) = pipeline_model.predict(spec, iter([rows]))
         assert found.to_pylist() == [{"cout" if outputs else "dense_1": [9.0]}]
-    with pytest.raises(ValueError, match="has no output 'dense', but: dense_1"):
+    with pytest.raises(ValueError, match="has no output 'dense'; it has dense_1"):
         pipeline_model.LoadedModel(model_spec(path, {"c1": "dense_input"}, {"dense": "cout"}))
 
 

@@ -135,7 +135,7 @@ def test_an_archive_of_the_wheel_trains(environment: Path, tmp_path: Path, run: 
     assert "Compute threads" in done.stdout + done.stderr, done
 
 
-def test_tensorflowonsparks_names_are_there(environment: Path, tmp_path: Path, run: Run) -> None:
+def test_tensorflowonspark_can_be_imported(environment: Path, tmp_path: Path, run: Run) -> None:
     code = "from tensorflowonspark import TFCluster, TFNode, pipeline; import tensorflow"
     run(environment, tmp_path, "python", "-c", code)
 

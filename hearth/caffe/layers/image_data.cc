@@ -23,7 +23,7 @@ class ImageDataLayer : public ImageFileLayer {
     Require(!data.source().empty(), ErrorCode::kInvalidArgument,
             "image_data_param has no source; set it to the list of images");
     Require((data.new_height() > 0) == (data.new_width() > 0), ErrorCode::kInvalidArgument,
-            "new_height {} and new_width {}: set both, or neither", data.new_height(),
+            "new_height is {} and new_width is {}; set both, or neither", data.new_height(),
             data.new_width());
     set_batch_size(data.batch_size());
     images_ = ReadImageList(data.source());

@@ -54,8 +54,8 @@ class InfogainLossLayer : public Layer {
     layout_.RequireLabels(*bottom[1]);
     Require(Matrix(bottom).count() == layout_.classes * layout_.classes,
             ErrorCode::kInvalidArgument,
-            "{} classes need a matrix of {} values, but it has shape {}", layout_.classes,
-            layout_.classes * layout_.classes, Matrix(bottom).ShapeString());
+            "the infogain matrix has shape {}, but {} classes need {} values",
+            Matrix(bottom).ShapeString(), layout_.classes, layout_.classes * layout_.classes);
     top[0]->Reshape({});
     probabilities_.ReshapeLike(*bottom[0]);
     if (top.size() > 1) top[1]->ReshapeLike(*bottom[0]);

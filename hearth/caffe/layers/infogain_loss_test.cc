@@ -112,7 +112,7 @@ TEST(InfogainLoss, NamesAMissingOrMismatchedMatrix) {
   EXPECT_THAT(InfogainError("infogain_loss_param { source: '/no/such/file' }", {}),
               HasSubstr("/no/such/file"));
   EXPECT_THAT(InfogainError("", {2, 3}),
-              HasSubstr("3 classes need a matrix of 9 values, but it has shape 2 3 (6)"));
+              HasSubstr("the infogain matrix has shape 2 3 (6), but 3 classes need 9 values"));
 }
 
 TEST(InfogainLoss, RejectsAGradientForLabelsAndMatrix) {

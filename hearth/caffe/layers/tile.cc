@@ -11,7 +11,7 @@ class TileLayer : public Layer {
   TileLayer(const LayerParameter& param, const NetContext& context)
       : Layer(param, context), tiles_(param.tile_param().tiles()) {
     Require(tiles_ > 0, ErrorCode::kInvalidArgument,
-            "tile_param needs tiles, the number of copies, above 0, not {}", tiles_);
+            "tiles in tile_param, the number of copies, is {}; it must be above 0", tiles_);
   }
 
   void Reshape(const Blobs& bottom, const Blobs& top) override {

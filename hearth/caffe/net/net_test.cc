@@ -206,7 +206,7 @@ TEST(Net, ATestNetAllocatesNoDiffs) {
   EXPECT_FALSE(net->layer("ip").blobs()[0]->has_diff());
 }
 
-TEST(Net, OfInt8IsForTestsOnly) {
+TEST(Net, RejectsInt8InTraining) {
   const auto build = [](Phase phase) {
     NetContext context = ContextOf(phase);
     context.precision = Precision::kInt8;

@@ -43,7 +43,7 @@ TEST(FeedCursor, StopsReadingAtTheEndOfTheEpoch) {
   EXPECT_EQ(cursor.fetches(), 7) << "the other ranks' position";
 }
 
-TEST(FeedCursor, SkipsNothingToItsOwnPosition) {
+TEST(FeedCursor, SkipsNoRowsToItsCurrentPosition) {
   const auto net = TenRows();
   FeedCursor cursor(*net);
   const Skipped skipped = cursor.SkipTo(0, 0, 100);

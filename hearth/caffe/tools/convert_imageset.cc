@@ -47,7 +47,7 @@ class Converter {
  public:
   explicit Converter(const ConvertOptions& options) : options_(options) {
     Require((options.height > 0) == (options.width > 0), ErrorCode::kInvalidArgument,
-            "resize_height {} and resize_width {}: set both, or neither", options.height,
+            "resize_height is {} and resize_width is {}; set both, or neither", options.height,
             options.width);
     // One pixel shows whether the type is supported, before any image is read.
     if (!options.encode_type.empty()) image::EncodeImage({1, 1, 1, {0}}, options.encode_type);

@@ -19,10 +19,10 @@ namespace {
 // Checks everything before the first database is created.
 void CheckOptions(const FeatureOptions& options, const Net& net) {
   Require(options.blobs.size() == options.databases.size(), ErrorCode::kInvalidArgument,
-          "{} blobs and {} databases: give one database per blob", options.blobs.size(),
+          "there are {} blobs and {} databases; give one database per blob", options.blobs.size(),
           options.databases.size());
-  Require(options.batches > 0, ErrorCode::kInvalidArgument, "{} batches: give at least one",
-          options.batches);
+  Require(options.batches > 0, ErrorCode::kInvalidArgument,
+          "the number of batches is {}; it must be at least 1", options.batches);
   for (const std::string& blob : options.blobs) {
     Require(net.has_blob(blob), ErrorCode::kNotFound, "the net {} has no blob '{}'; it has {}",
             options.net, blob, fmt::join(net.blob_names(), ", "));

@@ -17,7 +17,7 @@ DeviceStream::Use::Use(const DeviceStream& stream) : api_(stream.api_) {
 // The stream does not wait for the legacy default stream, nor that for it; WaitFor orders them.
 DeviceStream::DeviceStream(int device) : api_(cuda::Library().Get()) {
   marks_->event.Reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!marks_->event.valid()) ThrowErrno(errno, "creating an event descriptor");
+  if (!marks_->event.valid()) ThrowErrno(errno, "cannot create an event descriptor");
   cuda::Check(api_, api_.init(0), "start");
   cuda::Check(api_, api_.device_get(&device_, device), "find the device");
   cuda::Check(api_, api_.retain(&context_, device_), "open the device");

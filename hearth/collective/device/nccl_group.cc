@@ -212,7 +212,9 @@ void NcclGroup::AwaitSubmission(Deadline deadline) {
             "NCCL had not connected the ranks' GPUs before the deadline");
     // The first tries do not sleep: a call on connected devices is accepted within microseconds.
     pollfd polled = {group_.abort->fd(), POLLIN, 0};
-    if (::poll(&polled, 1, pause_ms) < 0 && errno != EINTR) ThrowErrno(errno, "waiting for NCCL");
+    if (::poll(&polled, 1, pause_ms) < 0 && errno != EINTR) {
+      ThrowErrno(errno, "cannot wait for NCCL");
+    }
     group_.abort->ThrowIfRaised();
   }
 }
@@ -224,7 +226,7 @@ void NcclGroup::Await(Deadline deadline) {
     pollfd polled[] = {{group_.abort->fd(), POLLIN, 0}, {stream_.fd(), POLLIN, 0}};
     const int wait_ms = Deadline::Earlier(look, deadline).poll_timeout_ms();
     const int ready = ::poll(polled, std::size(polled), wait_ms);
-    if (ready < 0 && errno != EINTR) ThrowErrno(errno, "waiting for a GPU");
+    if (ready < 0 && errno != EINTR) ThrowErrno(errno, "cannot wait for a GPU");
     group_.abort->ThrowIfRaised();
     Require(!deadline.expired() || stream_.Done(), ErrorCode::kDeadlineExceeded,
             "all ranks had arrived, but NCCL had not finished before the deadline");

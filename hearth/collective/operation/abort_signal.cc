@@ -10,7 +10,7 @@
 namespace hearth::collective {
 
 AbortSignal::AbortSignal() : event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  if (!event_.valid()) ThrowErrno(errno, "creating an event descriptor");
+  if (!event_.valid()) ThrowErrno(errno, "cannot create an event descriptor");
 }
 
 // The lock stays held while the signal is passed on. Signals form a tree, of a group and those that

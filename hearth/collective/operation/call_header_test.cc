@@ -13,11 +13,11 @@ namespace {
 
 using Bytes = std::array<unsigned char, sizeof(CallHeader)>;
 
-// The example of docs/collective.md: lines of an offset and 16 bytes, without those of zeros.
+// The example of docs/collective_reference.md: lines of an offset and 16 bytes, none of zeros only.
 Bytes DocumentedBytes() {
-  std::ifstream document(HEARTH_TEST_DATA "/../../docs/collective.md");
+  std::ifstream document(HEARTH_TEST_DATA "/../../docs/collective_reference.md");
   std::string line;
-  while (std::getline(document, line) && line != "### Header of a call") continue;
+  while (std::getline(document, line) && line != "## Header of a call") continue;
   while (std::getline(document, line) && line != "```") continue;
   Bytes bytes = {};
   while (std::getline(document, line) && line != "```") {

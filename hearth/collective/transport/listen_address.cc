@@ -78,7 +78,7 @@ bool IsLinkLocal(const sockaddr& address) {
 // Addresses of all interfaces that are up.
 std::vector<HostAddress> OwnAddresses() {
   ifaddrs* list = nullptr;
-  if (::getifaddrs(&list) != 0) ThrowErrno(errno, "listing this host's addresses");
+  if (::getifaddrs(&list) != 0) ThrowErrno(errno, "cannot list this host's addresses");
   const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> owner(list, &::freeifaddrs);
   std::vector<HostAddress> addresses;
   for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {

@@ -49,7 +49,7 @@ class PlainStream : public PeerStream {
     if (error_number == 0 || error_number == EPIPE || error_number == ECONNRESET) {
       Throw(ErrorCode::kUnavailable, "{} closed the connection", peer_.name());
     }
-    ThrowErrno(error_number, fmt::format("the connection to {}", peer_.name()));
+    ThrowErrno(error_number, fmt::format("the connection to {} failed", peer_.name()));
   }
 
   Connection connection_;

@@ -56,7 +56,7 @@ class Mesh {
       connections_[static_cast<size_t>(index)] = std::move(connection);
     } catch (const Error& error) {
       throw Error(error.code(),
-                  fmt::format("connecting to {} at {}", rank.peer.name(),
+                  fmt::format("cannot connect to {} at {}", rank.peer.name(),
                               EndpointName(rank.address, rank.port)),
                   error);
     }
@@ -72,7 +72,7 @@ class Mesh {
     if (!accept_again_.expired()) next = Deadline::Earlier(next, accept_again_);
     const int ready = ::poll(entries.data(), entries.size(), next.poll_timeout_ms());
     abort_.ThrowIfRaised();
-    if (ready < 0 && errno != EINTR) ThrowErrno(errno, "waiting for data connections");
+    if (ready < 0 && errno != EINTR) ThrowErrno(errno, "cannot wait for data connections");
     // Before Accept, which appends to callers_: here, entries[i] still belongs to callers_[i - 2].
     for (size_t i = 2; i < entries.size(); ++i) {
       if (entries[i].revents != 0) Serve(*callers_[i - 2]);

@@ -117,7 +117,7 @@ TEST_F(TcpMesh, RejectsAWrongTokenAndKeepsWaiting) {
   Thread accepting("rank 0", [&] { EXPECT_TRUE(Connect(Setup(0))[1].has_value()); });
   MeshSetup wrong = Setup(1);
   wrong.token = NewToken();
-  EXPECT_THAT(ErrorOf(wrong, 20), HasSubstr("connecting to rank 0 on host host0"));
+  EXPECT_THAT(ErrorOf(wrong, 20), HasSubstr("cannot connect to rank 0 on host host0"));
   EXPECT_TRUE(Connect(Setup(1))[0].has_value());
   accepting.Join();
 }
@@ -148,7 +148,7 @@ TEST_F(TcpMesh, RejectsAnOldGeneration) {
   MeshSetup earlier = Setup(1), right = Setup(1);
   earlier.generation = 2;
   right.generation = 3;
-  EXPECT_THAT(ErrorOf(earlier, 20), HasSubstr("connecting to rank 0 on host host0"));
+  EXPECT_THAT(ErrorOf(earlier, 20), HasSubstr("cannot connect to rank 0 on host host0"));
   EXPECT_TRUE(Connect(right)[0].has_value());
   accepting.Join();
 }

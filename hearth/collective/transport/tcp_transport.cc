@@ -321,7 +321,7 @@ void TcpTransport::Wait(Deadline deadline) {
   }
   const int ready = ::poll(polled_.data(), polled_.size(), deadline.poll_timeout_ms());
   abort_->ThrowIfRaised();
-  if (ready < 0 && errno != EINTR) ThrowErrno(errno, "waiting for other ranks");
+  if (ready < 0 && errno != EINTR) ThrowErrno(errno, "cannot wait for other ranks");
   if (ready == 0 && deadline.expired()) ThrowLate();
 }
 

@@ -67,7 +67,8 @@ void UcxTransport::ExchangeAddresses(Deadline deadline) {
       state.connection.Read(address.data(), its_size, deadline);
       worker_.Connect(state.peer_index, address);
     } catch (const Error& error) {
-      throw Error(error.code(), fmt::format("connecting to {} by RDMA", state.peer.name()), error);
+      throw Error(error.code(), fmt::format("cannot connect to {} by RDMA", state.peer.name()),
+                  error);
     }
   }
 }
@@ -90,7 +91,7 @@ void UcxTransport::Greet(Deadline deadline) {
       Run(plan, deadline);
     }
   } catch (const Error& error) {
-    throw Error(error.code(), "connecting by RDMA", error);
+    throw Error(error.code(), "cannot connect by RDMA", error);
   }
 }
 
@@ -340,7 +341,7 @@ void UcxTransport::Wait(Deadline deadline) {
       Deadline::After(std::min(kLongestSleep, deadline.remaining())).poll_timeout_ms();
   const int ready = ::poll(polled_.data(), polled_.size(), nap_ms);
   abort_->ThrowIfRaised();
-  if (ready < 0 && errno != EINTR) ThrowErrno(errno, "waiting for other ranks");
+  if (ready < 0 && errno != EINTR) ThrowErrno(errno, "cannot wait for other ranks");
   for (size_t i = 0; i < active_.size() && ready > 0; ++i) {
     if (polled_[i + 2].revents != 0) SetGone(*active_[i]);
   }

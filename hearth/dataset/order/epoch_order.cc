@@ -39,7 +39,7 @@ uint64_t RowSeed(uint64_t seed, int64_t epoch, int64_t partition, int64_t row) {
 
 EpochOrder::EpochOrder(ShuffleMode shuffle, uint64_t seed, int64_t epoch)
     : shuffle_(shuffle), seed_(seed), epoch_(epoch) {
-  Require(epoch >= 0, ErrorCode::kInvalidArgument, "epochs count from 0, got epoch {}", epoch);
+  Require(epoch >= 0, ErrorCode::kInvalidArgument, "the epoch is {}; it must be at least 0", epoch);
 }
 
 EpochOrder::Window EpochOrder::WindowAt(int64_t position) {

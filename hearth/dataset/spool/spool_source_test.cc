@@ -138,7 +138,7 @@ TEST(SpoolSource, DeviceNeedsOnlyRowsUpToItsMinibatch) {
 }
 
 // Guarantee of the feed: each row once per epoch, for any split into rows, batches and devices.
-TEST(SpoolSource, EveryRowOncePerEpochForAllPartitionsBatchSizesAndDevices) {
+TEST(SpoolSource, ReturnsEveryRowOncePerEpochForAnyPartitionsBatchSizesAndDevices) {
   const std::vector<std::vector<int>> partitions = {
       {}, {0}, {1}, {2, 0, 1}, {7}, {0, 0, 16, 0}, {5, 5, 5}, {1, 1, 1, 1, 1}, {64, 1}, {100, 27}};
   for (const auto& sizes : partitions) {

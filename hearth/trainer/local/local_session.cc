@@ -168,8 +168,7 @@ void TrainLocally(const LocalOptions& options) {
     if (auto end = rows.Open(TestNetOf(job))) {
       // A stream of rows feeds one net: a second one would need the same rows at another time.
       Require(solver.test_iter_size() == 1, ErrorCode::kUnimplemented,
-              "{}: it has {} test nets, and the first is fed by rows; such a net must be the only "
-              "one",
+              "{} has {} test nets, and the first is fed by rows; such a net must be the only one",
               options.solver, solver.test_iter_size());
       job.test = Release(std::move(*end));
       job.validate = true;

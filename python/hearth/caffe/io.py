@@ -130,14 +130,16 @@ class Transformer:
         """The order of axes: (2, 0, 1) converts (height, width, channels) to the nets' order."""
         self._check(in_)
         if len(order) != len(self.inputs[in_]) - 1:
-            raise invalid(f"{in_}: transpose {tuple(order)} must order 3 axes")
+            raise invalid(f"{in_}: the transpose is {tuple(order)}; it must order 3 axes")
         self.transpose[in_] = tuple(order)
 
     def set_channel_swap(self, in_: str, order: Sequence[int]) -> None:
         """The order of channels: (2, 1, 0) converts RGB to BGR."""
         self._check(in_)
         if len(order) != self.inputs[in_][1]:
-            raise invalid(f"{in_}: {self.inputs[in_][1]} channels, but order {tuple(order)}")
+            raise invalid(
+                f"{in_} has {self.inputs[in_][1]} channels, but their order is {tuple(order)}"
+            )
         self.channel_swap[in_] = tuple(order)
 
     def set_raw_scale(self, in_: str, scale: float) -> None:
@@ -168,7 +170,7 @@ class Transformer:
             3: array.shape[:1] in (shape[:1], (1,)),
         }
         if not fits.get(array.ndim, False):
-            raise invalid(f"{in_} has the shape {shape}, its mean {array.shape} does not fit")
+            raise invalid(f"{in_} has the shape {shape}, but its mean has {array.shape}")
         if array.ndim == 1:
             array = array[:, None, None]
         elif array.ndim == 3 and array.shape[1:] != shape[1:]:

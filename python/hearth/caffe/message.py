@@ -93,7 +93,7 @@ def _checked_message(field: Field, value: Any) -> Message:
     if isinstance(value, dict):
         return Message(field["type_name"], **value)
     if not isinstance(value, Message) or value.type_name != field["type_name"]:
-        raise TypeError("use a dict or a message of that type")
+        raise TypeError("pass a dict or a message of this type")
     return value
 
 
@@ -105,7 +105,7 @@ def _enum_number(field: Field, value: Any) -> int:
         return numbers[value]
     number = operator.index(value)
     if number not in numbers.values():
-        raise invalid(f"its values are {numbers}")
+        raise invalid(f"the values of this enum are {numbers}")
     return number
 
 

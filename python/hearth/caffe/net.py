@@ -285,13 +285,14 @@ class Net:
     def _fill(self, arrays: Mapping[str, Any], names: Sequence[str], part: str) -> None:
         """Copies `arrays`, which must have the names `names`, into the blobs' data or diff."""
         if set(arrays) != set(names):
-            raise invalid(f"arrays for {sorted(arrays)}, but need {sorted(names)}")
+            raise invalid(f"there are arrays for {sorted(arrays)}, but {sorted(names)} are needed")
         for name, array in arrays.items():
             target = getattr(self.blobs[name], part)
             if np.shape(array)[:1] != target.shape[:1]:
                 raise invalid(
-                    f"{name} has the shape {target.shape}, its array {np.shape(array)}: reshape "
-                    "the blob, or use forward_all for other numbers of items"
+                    f"the blob {name} has the shape {target.shape}, but its array has "
+                    f"{np.shape(array)}: reshape the blob, or use forward_all for other numbers of "
+                    "items"
                 )
             target[...] = array
 

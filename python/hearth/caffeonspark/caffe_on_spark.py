@@ -88,8 +88,8 @@ class CaffeOnSpark:
         conf = train_source.conf
         if not conf.interleaves_validation:
             raise FlagError(
-                f"{conf.proto_file}: validation needs test_iter, and a test_interval that is not "
-                "above max_iter"
+                f"{conf.proto_file}: validation needs test_iter, and a test_interval of at most "
+                "max_iter"
             )
         sources = {"train": train_source, "test": validation_source}
         done = self._launch(conf, sources, validate=True)

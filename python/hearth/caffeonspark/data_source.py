@@ -53,7 +53,10 @@ class DataSource:
         source = self._source(conf, isTraining, None)
         if source.maker is None and not source.parameter.get("source"):
             layer = conf.data_layer(isTraining)["name"]
-            raise FlagError(f"layer '{layer}' of {conf.net_file} names no `source`")
+            raise FlagError(
+                f"layer '{layer}' of {conf.net_file} has no `source`: set it, or call "
+                "fromDataFrame()"
+            )
         return source
 
     def fromDataFrame(self, conf: Config, frame: DataFrame, isTraining: bool) -> Source:
@@ -102,8 +105,8 @@ def _user_class(named: str, where: str) -> type[DataSource]:
     except ImportError as error:
         raise FlagError(
             f"{where}: source_class {named} cannot be loaded ({error}): its module must be on the "
-            "driver's PYTHONPATH, or among --py-files; the jar of a class in Scala or Java, and "
-            "hearth's, among --jars"
+            "driver's PYTHONPATH, or among --py-files; for a class in Scala or Java, its jar and "
+            "hearth's must be among --jars"
         ) from error
     if not isinstance(found, type) or not issubclass(found, DataSource):
         raise FlagError(

@@ -90,7 +90,7 @@ class Seal:
                 raise invalid(f"{name!r} has no size and checksum")
         made = {name: Part(int(p["step"]), tuple(p["files"])) for name, p in parts.items()}
         if missing := {name for part in made.values() for name in part.files} - known.keys():
-            raise invalid(f"no size and checksum of {', '.join(sorted(map(str, missing)))}")
+            raise invalid(f"{', '.join(sorted(map(str, missing)))} has no size and checksum")
         return cls(number, step, world, made, known)
 
 

@@ -47,9 +47,8 @@ def connect(node: Message, token: str, greeting: Message) -> Channel:
         opened.close()
         raise NodeError(
             f"{name_of(node)} has ended, and takes no more rows: its executor was lost, or its "
-            "cluster or release_devices() ended it (the rows that inference() and predict() give "
-            "are computed when they are asked for: collect or write them before, or call predict() "
-            "again)"
+            "cluster or release_devices() ended it (Spark computes the rows of inference() and "
+            "predict() on demand: collect or write them before that, or call predict() again)"
         ) from error
     except OSError as error:
         opened.close()

@@ -114,7 +114,9 @@ class BatchMaker:
                 f"{step.end - step.rows.count} to {step.end - 1} of epoch {step.epoch} of this rank"
             )
             if isinstance(error, StopIteration):  # it would end the program's loop silently
-                raise invalid(f"StopIteration was raised {where}") from error
+                raise invalid(
+                    f"StopIteration was raised {where}: map must return a batch for each call"
+                ) from error
             error.add_note(where)
             raise
 

@@ -30,7 +30,9 @@ def _peek(loader: Batches) -> dict[str, Any]:
     if batch is None:
         raise invalid("the loader has no batch to infer column types from")
     if not isinstance(batch, dict):
-        raise invalid("a loader with `columns` gives tuples: leave them out for as_tf_dataset()")
+        raise invalid(
+            "a loader with `columns` yields tuples: leave `columns` out for as_tf_dataset()"
+        )
     if loader.epoch != before["epoch"]:  # an iteration was abandoned
         loader.set_epoch(loader.epoch)
     else:  # load_state_dict() would wait for the counts of all partitions

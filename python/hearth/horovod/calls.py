@@ -43,7 +43,7 @@ def check_root(root_rank: int, process_set: ProcessSet) -> None:
 def check_scatter(op: int) -> None:
     """Raises ValueError for a reduction that reducescatter lacks."""
     if op not in (reductions.Average, reductions.Sum):
-        raise invalid("reducescatter reduces by op=Average or op=Sum")
+        raise invalid("reducescatter supports op=Average and op=Sum only")
 
 
 def splits_of(rows: int, given: Sequence[int] | None, members: int) -> list[int]:

@@ -98,7 +98,9 @@ def add_process_set(process_set: ProcessSet | Sequence[int]) -> ProcessSet:
         raise invalid(f"{process_set} is registered already")
     ranks = process_set.ranks
     if not ranks or ranks[0] < 0 or ranks[-1] >= size:
-        raise invalid(f"process set {ranks}: the ranks are 0 to {size - 1}")
+        raise invalid(
+            f"process set {ranks} has ranks that do not exist: pass ranks from 0 to {size - 1}"
+        )
     found = current.wait({"kind": "add_set", "ranks": ranks}, "process_set.add")
     if found is None:
         raise invalid(f"a process set of the ranks {ranks} is registered already")

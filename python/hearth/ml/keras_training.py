@@ -283,7 +283,7 @@ def as_array(batch: Mapping[str, Any], name: str) -> np.ndarray:
     """
     if name not in batch:
         raise invalid(
-            f"a minibatch has no {name!r}, but {', '.join(batch)}: the transformation must keep "
+            f"a minibatch has no {name!r}, only {', '.join(batch)}: the transformation must keep "
             "the columns that are read"
         )
     values = batch[name]

@@ -52,7 +52,7 @@ class BatchConverter:
     def _to_device(self, batch: Mapping[str, Any], name: str, valid: Any) -> torch.Tensor:
         if name not in batch:
             raise invalid(
-                f"a minibatch has no {name!r}, but {', '.join(batch)}: the transformation must "
+                f"a minibatch has no {name!r}, only {', '.join(batch)}: the transformation must "
                 "keep the columns that are read"
             )
         tensor = as_tensor(batch[name], name)

@@ -44,7 +44,9 @@ class Losses:
             )
         self._factors = list(factors) or [1.0] * len(losses)
         if len(self._factors) != len(losses):
-            raise invalid(f"lossWeights has {len(factors)} numbers for {len(losses)} losses")
+            raise invalid(
+                f"lossWeights has {len(factors)} numbers for {len(losses)} losses: set one for each"
+            )
 
     def __call__(self, outputs: Sequence[torch.Tensor], batch: Batch) -> BatchLoss:
         """Raises ValueError for unsupported shapes, or a loss that is not a number."""

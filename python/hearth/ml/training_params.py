@@ -120,8 +120,8 @@ class HasNetColumns(
             return [name]
         raise invalid(
             f"{type(self).__name__} needs inputCols or featuresCol, the columns that are its "
-            f"input: they are not set, and the DataFrame has no column {name!r}, the default, but "
-            f"{', '.join(dataset.columns)}"
+            f"input: they are not set, and the DataFrame has no column {name!r}, the default; it "
+            f"has {', '.join(dataset.columns)}"
         )
 
     def _outputs(self) -> list[str]:

@@ -39,7 +39,7 @@ class BatchOptions:
             raise invalid(f"num_epochs is {self.num_epochs}: it must be at least 1, or None")
         if not 0 <= self.cur_shard < self.shard_count:
             raise invalid(
-                f"cur_shard is {self.cur_shard} of {self.shard_count}: shards count from 0"
+                f"cur_shard is {self.cur_shard}: it must be from 0 to {self.shard_count - 1}"
             )
 
 

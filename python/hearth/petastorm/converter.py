@@ -140,7 +140,7 @@ def _options(
     transform: TransformSpec | None = rest.pop("transform_spec", None)
     shard = rest.pop("cur_shard", None), rest.pop("shard_count", None)
     if (shard[0] is None) != (shard[1] is None):
-        raise invalid(f"cur_shard={shard[0]}, shard_count={shard[1]}: set both, or none")
+        raise invalid(f"cur_shard={shard[0]}, shard_count={shard[1]}: set both, or neither")
     shuffle, seed = rest.pop("shuffle_row_groups", True), rest.pop("seed", None)
     if rest:
         raise TypeError(

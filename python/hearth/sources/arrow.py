@@ -82,7 +82,7 @@ def _blocks(source: InputFile) -> list[tuple[int, int, int]]:
         raise invalid(f"{source.uri} is not an Arrow file: it does not end with {magic}")
     (length,) = struct.unpack_from("<i", tail)
     if not 0 < length <= size - 10:
-        raise invalid(f"{source.uri} is damaged: its footer has {length} bytes")
+        raise invalid(f"{source.uri} is damaged: its footer has {length} bytes, the file {size}")
     footer = source.read_at(size - 10 - length, length)
     table = struct.unpack_from("<I", footer)[0]
     place = _field(footer, table, _RECORD_BATCHES)
@@ -91,11 +91,16 @@ def _blocks(source: InputFile) -> list[tuple[int, int, int]]:
     vector = place + struct.unpack_from("<I", footer, place)[0]
     (count,) = struct.unpack_from("<I", footer, vector)
     if count > length // _BLOCK.size:
-        raise invalid(f"{source.uri} is damaged: its footer lists {count} record batches")
+        raise invalid(
+            f"{source.uri} is damaged: its footer of {length} bytes lists {count} record batches"
+        )
     blocks = [_BLOCK.unpack_from(footer, vector + 4 + _BLOCK.size * i) for i in range(count)]
     for at, head, body in blocks:
         if at < 0 or head < 0 or body < 0 or at + head + body > size:
-            raise invalid(f"{source.uri} is damaged: a record batch begins at byte {at}")
+            raise invalid(
+                f"{source.uri} is damaged: a record batch at byte {at} is outside the file of "
+                f"{size} bytes"
+            )
     return blocks
 
 

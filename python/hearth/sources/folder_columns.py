@@ -39,7 +39,7 @@ class FolderColumns:
             if tuple(values) != names:
                 raise invalid(
                     f"the folders of {file.uri} name the columns {', '.join(values) or 'none'}, "
-                    f"but those of {files[0].uri} {', '.join(names) or 'none'}: pass a folder "
+                    f"but those of {files[0].uri} name {', '.join(names) or 'none'}: pass a folder "
                     "whose files have the same columns"
                 )
         numbers = {name for name in names if all(_is_number(values[name]) for values in found)}

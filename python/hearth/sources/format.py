@@ -99,8 +99,8 @@ def check_starts(uri: str, size: int, units: Sequence[Unit], what: str) -> list[
     for number, unit in enumerate(units):
         if not 0 <= unit.start < size or unit.bytes < 0 or (unit.rows or 0) < 0:
             raise invalid(
-                f"{uri} is damaged: {what} {number} begins at byte {unit.start} of {size} with "
-                f"{unit.rows} rows; write it again"
+                f"{uri} is damaged: {what} {number} begins at byte {unit.start} of {size}, with "
+                f"{unit.bytes} bytes and {unit.rows} rows; write the file again"
             )
     return list(units)
 

@@ -33,7 +33,9 @@ class OrcFormat(Format):
         source = _opened(InputFile(file))
         stripes = stripes_of(source)
         if len(stripes) != source.nstripes:
-            raise invalid(f"{file.uri} is damaged: its footer has {len(stripes)} stripes")
+            raise invalid(
+                f"{file.uri} is damaged: its footer has {len(stripes)} of {source.nstripes} stripes"
+            )
         units = [Unit(i, start, size, rows) for i, (start, size, rows) in enumerate(stripes)]
         return check_starts(file.uri, file.size, units, "stripe")
 

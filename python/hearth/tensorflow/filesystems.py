@@ -100,4 +100,4 @@ class _Loader(Loader):
         try:
             register_filesystems()
         except Exception as error:  # programs without hdfs: paths continue
-            warnings.warn(f"TensorFlow has no hdfs: in this process: {error}", stacklevel=2)
+            warnings.warn(f"TensorFlow cannot open hdfs: URIs here: {error}", stacklevel=2)

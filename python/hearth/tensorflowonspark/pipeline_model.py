@@ -163,7 +163,7 @@ def _find(
 ) -> str:
     found = tensor_names.find(name, known, names)
     if found is None:
-        raise invalid(f"the model at {path} has no {what} '{name}', but: {', '.join(known)}")
+        raise invalid(f"the model at {path} has no {what} '{name}'; it has {', '.join(known)}")
     return found
 
 

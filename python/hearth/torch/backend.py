@@ -152,7 +152,9 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
                     f"{self.size()} ranks: the input must have {output.numel() * self.size()}"
                 )
             if output.dtype != source.dtype:
-                raise invalid(f"reduce_scatter of {source.dtype} to {output.dtype}")
+                raise invalid(
+                    f"reduce_scatter of {source.dtype} to {output.dtype}: both must have one type"
+                )
             array, end = reducible(output)
             whole = reducible(source)[0]
             waits.append(self._reduce(opts, "reduce_scatter", array, whole, like=output))

@@ -48,7 +48,7 @@ def _own(metrics: Mapping[str, Any], weight: Any) -> dict[str, Any]:
     try:
         share = _number("weight", weight)
         if not 0 <= share < math.inf:
-            raise TypeError(f"the weight is {share:g}, not a number of rows")
+            raise TypeError(f"the weight is {share:g}: it must be a number of rows")
         values = {str(name): _number(name, value).hex() for name, value in metrics.items()}
     except TypeError as error:
         return {"error": str(error)}

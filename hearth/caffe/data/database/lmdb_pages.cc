@@ -91,8 +91,7 @@ void LmdbPages::ReadMeta() {
   records_ = At<uint64_t>(meta, kMainAt + kRecordsAt);
   const auto flags = At<uint16_t>(meta, kMainAt + kDatabaseFlagsAt);
   plain_order_ = (flags & (kReversedKeys | kIntegerKeys)) == 0;
-  RequireSound((flags & kSortedDuplicates) == 0, "it holds something other than one value per key",
-               meta);
+  RequireSound((flags & kSortedDuplicates) == 0, "it holds several values per key", meta);
   RequireSound(depth_ <= kDeepestTree, "its tree is too deep", meta);
   RequireSound(records_ <= file_->size() / kNodeBytes, "its record count exceeds its size", meta);
 }
@@ -230,8 +229,8 @@ void LmdbPages::ReadRecord() {
   const uint64_t page = levels_.back().page;
   RequireSound(read_ <= records_, "it has more records than its header says", page);
   const Node node = NodeAt(levels_.back());
-  RequireSound((node.flags & (kSubDatabase | kDuplicates)) == 0,
-               "it holds something other than one value per key", page);
+  RequireSound((node.flags & (kSubDatabase | kDuplicates)) == 0, "it holds several values per key",
+               page);
   key_ = node.key;
   if ((node.flags & kLargeValue) != 0) {
     value_ = LargeValue(At<uint64_t>(page, node.data), node.number);

@@ -52,7 +52,7 @@ def caption(ids: Iterable[int], words: Sequence[str]) -> str:
     said = []
     for number in ids:
         if number > len(words) or number < _FILL:
-            raise invalid(f"{number} is outside a vocabulary of {len(words)} words")
+            raise invalid(f"word number {number} is outside a vocabulary of {len(words)} words")
         if number > _START_END:
             said.append(words[number - 1])
     return " ".join(said)

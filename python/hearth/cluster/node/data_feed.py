@@ -100,7 +100,7 @@ class RowSource:
         from hearth.native._core import FeedReader
 
         if queue is None:
-            raise invalid("the cluster has no feed of that name: name it in run(queues=)")
+            raise invalid("the cluster has no feed of the name given: name it in run(queues=)")
         self._queue = queue
         self._reader = FeedReader(queue)
         self._chunk: Chunk = []

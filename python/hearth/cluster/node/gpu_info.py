@@ -60,7 +60,7 @@ def get_gpus(num_gpu: int = 1, worker_index: int = -1, format: str = AS_STRING) 
 def _query(what: str) -> list[list[str]]:
     program = shutil.which("nvidia-smi")
     if program is None:
-        raise NotFoundError("nvidia-smi is not in PATH")
+        raise NotFoundError("GPUs cannot be listed: nvidia-smi is not in PATH")
     command = [program, what, "--format=csv,noheader,nounits"]
     text = subprocess.check_output(command, text=True, timeout=_QUERY_TIMEOUT_S)
     return [[cell.strip() for cell in line.split(",")] for line in text.splitlines() if line]

@@ -281,7 +281,7 @@ def _reduced(
 
 def _slices(slices: Any, op: int, name: str | None, process_set: ProcessSet) -> Any:
     if op not in (reductions.Average, reductions.Sum):
-        raise UnimplementedError("tf.IndexedSlices are reduced by op=Average or op=Sum")
+        raise UnimplementedError("tf.IndexedSlices can be reduced by op=Average or op=Sum only")
     pair = [slices.values, slices.indices]
     values, indices = grouped_allgather(pair, name, process_set=process_set)
     if op == reductions.Average:

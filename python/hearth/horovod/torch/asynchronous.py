@@ -88,7 +88,7 @@ def sparse_allreduce_async(
         ValueError: `op` is neither Average nor Sum.
     """
     if op not in (reductions.Average, reductions.Sum):
-        raise invalid("sparse tensors are reduced by op=Average or op=Sum")
+        raise invalid("sparse tensors can be reduced by op=Average or op=Sum only")
     tensor = tensor.coalesce()
     # Rows of indices first, as ranks have different numbers of rows.
     parts = [tensor.indices().t().contiguous(), tensor.values()]

@@ -72,9 +72,8 @@ class CatalogFormat(Format):
             if column.name not in self.keys and (at := _index(column, fields)) is not None
         }
         if not found and fields and len(self.keys) < len(self.columns):
-            raise invalid(
-                f"the file has no column of the table, but {', '.join(f.name for f in fields[:9])}"
-            )
+            known = ", ".join(each.name for each in fields[:9])
+            raise invalid(f"the file has no column of the table; it has {known}")
         lacking = set(schema.names) & set(self.defaults) - {*found, *self.keys}
         if lacking:
             raise invalid(

@@ -49,7 +49,7 @@ class TableFormat(Format):
         ends = list(itertools.accumulate(group.rows or 0 for group in groups))
         rows = ends[-1] if ends else 0
         if file.rows not in (None, rows):
-            raise invalid(f"the file has {rows} rows, but {file.rows} by the table's log")
+            raise invalid(f"the file has {rows} rows, but the table's log says {file.rows}")
         _count(deleted, rows)
         counts = np.diff(np.searchsorted(deleted, [0, *ends])).tolist()
         return [

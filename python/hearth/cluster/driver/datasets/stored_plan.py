@@ -163,7 +163,7 @@ def _read(uri: str) -> dict[str, Any]:
     try:
         plan = json.loads(text)
         if plan["version"] != _VERSION:
-            raise invalid(f"it has version {plan['version']}")
+            raise invalid(f"its version is {plan['version']}, not {_VERSION}")
         for entry in plan["datasets"].values():
             if type(entry["partitions"]) is not int or not isinstance(entry["owners"], dict):
                 raise TypeError(f"{entry} is not a dataset's plan")
