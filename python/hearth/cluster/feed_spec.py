@@ -43,8 +43,8 @@ def feed_spec(
     nodes = fed_nodes(cluster_info)
     if not nodes or "feed_port" not in nodes[0]:
         raise invalid(
-            "cluster_info names no node of a running cluster that takes rows: pass the nodes of "
-            "such a cluster, or call its train() or inference()"
+            "cluster_info names no node of a running cluster that takes rows: pass the `nodes` of "
+            "a running Cluster, or call Cluster.train() or Cluster.inference() instead"
         )
     return FeedSpec(
         token=str(nodes[0]["authkey"]),
