@@ -21,8 +21,8 @@ _launched: Launched | None = None
 
 def find() -> Place:
     """This process's rank; alone if nothing indicates other ranks."""
-    if launched() is not None:
-        return launched().place
+    if (launcher := launched()) is not None:
+        return launcher.place
     if (place := here()) is not None:
         return place
     if all(key in os.environ for key in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")):
