@@ -38,37 +38,8 @@ from hearth.tensorflowonspark.pipeline_params import (
     HasTFRecordDir,
     Namespace,
     TFParams,
-    TFTypeConverters,
 )
-
-__all__ = [
-    "HasBatchSize",
-    "HasClusterSize",
-    "HasEpochs",
-    "HasExportDir",
-    "HasGraceSecs",
-    "HasInputMapping",
-    "HasInputMode",
-    "HasMasterNode",
-    "HasModelDir",
-    "HasNumPS",
-    "HasOutputMapping",
-    "HasProtocol",
-    "HasReaders",
-    "HasSignatureDefKey",
-    "HasSteps",
-    "HasTFRecordDir",
-    "HasTagSet",
-    "HasTensorboard",
-    "Namespace",
-    "TFEstimator",
-    "TFModel",
-    "TFParams",
-    "TFTypeConverters",
-    "get_meta_graph_def",
-    "single_node_env",
-    "yield_batch",
-]
+from hearth.tensorflowonspark.pipeline_params import TFTypeConverters as TFTypeConverters
 
 
 class TFEstimator(

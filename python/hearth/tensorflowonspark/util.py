@@ -7,19 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from hearth.cluster.node import gpu_info
-from hearth.cluster.node.tensorboard import find_in_path
+from hearth.cluster.node.tensorboard import find_in_path as find_in_path
 from hearth.errors import NotFoundError
 from hearth.files.hadoop import add_hadoop_classpath
 from hearth.spark import addresses
-
-__all__ = [
-    "add_hadoop_classpath",
-    "find_in_path",
-    "get_ip_address",
-    "read_executor_id",
-    "single_node_env",
-    "write_executor_id",
-]
 
 
 def single_node_env(
