@@ -79,10 +79,10 @@ class Leader:
         for channel in self._channels.values():
             channel.end()
 
-    def _listen(self, meeting: Rendezvous) -> None:
-        host = meeting.host or "127.0.0.1"
+    def _listen(self, rendezvous: Rendezvous) -> None:
+        host = rendezvous.host or "127.0.0.1"
         nonce = secrets.token_hex(32)
-        token = derived_key(meeting.key, nonce) if meeting.key else nonce
+        token = derived_key(rendezvous.key, nonce) if rendezvous.key else nonce
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         listener = first_free(
             mesh_ports(), MESH, lambda port: socket.create_server((host, port), family=family)
@@ -90,7 +90,7 @@ class Leader:
         port = listener.getsockname()[1]
         terms = handshake_terms(token, _SERVICE)
         self._acceptor = Acceptor(terms, listener, self._serve, "the listener of horovod's rank 0")
-        meeting.publish(f"{host} {port} {nonce}")
+        rendezvous.publish(f"{host} {port} {nonce}")
 
     def _serve(self, channel: Channel) -> None:
         hello, _ = channel.receive()
@@ -122,9 +122,10 @@ class Follower:
 
     def __init__(self, place: Place, name: str, identity: str, timeout_s: float):
         """Returns once all ranks have connected. Raises OSError if rank 0 cannot be reached."""
-        meeting = place.rendezvous_of(name)
-        host, port, nonce = meeting.read().split(" ")
-        terms = handshake_terms(derived_key(meeting.key, nonce) if meeting.key else nonce, _SERVICE)
+        rendezvous = place.rendezvous_of(name)
+        host, port, nonce = rendezvous.read().split(" ")
+        token = derived_key(rendezvous.key, nonce) if rendezvous.key else nonce
+        terms = handshake_terms(token, _SERVICE)
         self._channel = _connected(host, int(port), terms, timeout_s)
         self._channel.send({"rank": place.rank, "host": identity})
         try:

@@ -219,9 +219,9 @@ class Engine:
         if self.rank in members:
             ranks = None
             if len(members) > 1:
-                meeting = self._place.rendezvous_of(f"{self._prefix}/set{number}")
+                rendezvous = self._place.rendezvous_of(f"{self._prefix}/set{number}")
                 index = members.index(self.rank)
-                ranks = Ranks(meeting, index, len(members), self._timeout_s)
+                ranks = Ranks(rendezvous, index, len(members), self._timeout_s)
             self._exchanges[number] = Exchange(ranks, members, self.rank)
         self.sets[number] = members
         return number
