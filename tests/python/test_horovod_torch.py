@@ -223,7 +223,8 @@ raised(ValueError, hvd.ProcessSet, [0, 0])
 raised(ValueError, hvd.add_process_set, [0, world])
 only = hvd.ProcessSet([1])
 assert only.size() is None and only.included() is None
-raised(ValueError, hvd.allreduce, torch.ones(1), process_set=only)
+for call in (hvd.allreduce, hvd.alltoall, hvd.broadcast_object, hvd.allgather_object):
+    assert "is not registered" in raised(ValueError, call, torch.ones(2), process_set=only)
 hvd.add_process_set(only)
 raised(ValueError, hvd.add_process_set, only)
 raised(ValueError, hvd.add_process_set, [1])

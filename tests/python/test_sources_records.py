@@ -71,10 +71,10 @@ def test_batches_outlive_the_reading(folder):
 def test_reading_of_units_may_be_interleaved(folder, scheme):
     source = data.sequence_file(f"{scheme}{folder}/part-00000").pin()
     key = (0, source.size)
-    reader = source.format.open(InputFile(source.pinned.files[0]), source.schema(), [key])
-    first = reader.read(key)
+    read = source.format.open(InputFile(source.pinned.files[0]), source.schema(), [key])
+    first = read(key)
     begun = [next(first)]
-    whole = list(reader.read(key))
+    whole = list(read(key))
     assert len(whole) > 1 and begun + list(first) == whole
 
 

@@ -43,8 +43,8 @@ def feed_spec(
     nodes = fed_nodes(cluster_info)
     if not nodes or "feed_port" not in nodes[0]:
         raise invalid(
-            "cluster_info names no node of a running cluster that takes rows: pass that of such a "
-            "cluster, or call train() or inference() of the cluster itself"
+            "cluster_info names no node of a running cluster that takes rows: pass the `nodes` of "
+            "a running Cluster, or call Cluster.train() or Cluster.inference() instead"
         )
     return FeedSpec(
         token=str(nodes[0]["authkey"]),

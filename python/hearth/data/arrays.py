@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hearth.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from hearth.data.dataset import BatchRows
 
 
 @dataclass
@@ -26,11 +29,11 @@ class Arrays:
 
 
 def batch_arrays(
-    rows: Any,
+    rows: BatchRows,
     names: Sequence[str],
     ragged: Sequence[str],
     transforms: Mapping[str, Any],
-    spare: Iterator[Any],
+    spare: Iterator[BatchRows],
 ) -> Arrays:
     """The columns `names` of the core's rows; the caller owns the arrays.
 
@@ -63,7 +66,7 @@ def batch_arrays(
 
 
 def _transformed(
-    rows: Any, names: Sequence[str], ragged: Sequence[str], transforms: Mapping[str, Any]
+    rows: BatchRows, names: Sequence[str], ragged: Sequence[str], transforms: Mapping[str, Any]
 ) -> tuple[Arrays, np.ndarray]:
     """The columns, and a mask of the rows that a transform could not decode."""
     arrays = Arrays({})

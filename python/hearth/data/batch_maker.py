@@ -17,7 +17,7 @@ from hearth.data.options import WEIGHT, LoaderOptions
 from hearth.errors import invalid
 
 if TYPE_CHECKING:
-    from hearth.data.dataset import Dataset
+    from hearth.data.dataset import BatchRows, Dataset
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class BatchMaker:
             self._processes = MapProcesses(function, options.workers, self._dataset.name)
             self._function = self._processes.call
 
-    def make(self, step: Step, spare_rows: Iterator[Any]) -> PreparedBatch:
+    def make(self, step: Step, spare_rows: Iterator[BatchRows]) -> PreparedBatch:
         """The batch of a step.
 
         Args:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from hearth.data.position import Position, pass_seed, remaining
 from hearth.errors import HearthError, invalid
 
 if TYPE_CHECKING:
-    from hearth.data.dataset import Dataset
+    from hearth.data.dataset import BatchRows, Dataset, RowReader
 
 # Rows after a batch that may replace those of a batch without decodable rows.
 _SPARE_ROWS, _SPARE_AT_ONCE = 1024, 16
@@ -25,7 +25,7 @@ class Step:
     the first on, are not repeated. `end`: the position after them."""
 
     epoch: int
-    rows: Any
+    rows: BatchRows
     unrepeated: int
     end: int
 
@@ -35,17 +35,17 @@ class _PassRows:
     """The rows of an epoch's last pass: a reader of this rank's rows by position, and a function
     that counts the rows of each rank, which may wait until all are known."""
 
-    reader: Any
+    reader: RowReader | _RepeatedRows
     count: Callable[[], Sequence[int]]
 
 
 class _RepeatedRows:
     """The reader of a rank without remaining rows in an epoch: its steps repeat others."""
 
-    def __init__(self, reader: Any):
+    def __init__(self, reader: RowReader):
         self._reader = reader
 
-    def take(self, position: int, count: int, wrap: bool) -> Any:
+    def take(self, position: int, count: int, wrap: bool) -> BatchRows:
         """Rows to repeat; none without `wrap`."""
         return self._reader.take(position, count if wrap else 0, wrap)
 
@@ -108,7 +108,7 @@ class EpochSteps:
             at += count
             yield Step(position.epoch, taken, unrepeated, at)
 
-    def rows_after(self, position: Position, step: Step) -> Iterator[Any]:
+    def rows_after(self, position: Position, step: Step) -> Iterator[BatchRows]:
         """Reads the rows after a step, up to a limit; they start again at the epoch's end."""
         reader = self._open(position).reader
         for first in range(step.end, step.end + _SPARE_ROWS, _SPARE_AT_ONCE):

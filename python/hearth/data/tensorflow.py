@@ -16,7 +16,7 @@ def as_tf_dataset(loader: Batches) -> tf.data.Dataset:
     Its element_spec is that of the loader's next batch, which is then produced again for the
     program.
     """
-    spec = {name: _spec(values) for name, values in _peek(loader).items()}
+    spec = {name: spec_of(values) for name, values in _peek(loader).items()}
     return tf.data.Dataset.from_generator(lambda: iter(loader), output_signature=spec)
 
 
@@ -40,7 +40,7 @@ def _peek(loader: Batches) -> dict[str, Any]:
     return batch
 
 
-def _spec(values: Any) -> tf.TensorSpec:
+def spec_of(values: Any) -> tf.TensorSpec:
     """The spec of a column with any number of rows."""
     array = tf.convert_to_tensor(values)
     return tf.TensorSpec((None, *array.shape[1:]), array.dtype)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hearth.errors import invalid
+from hearth.errors import InvalidArgumentError, invalid
 from hearth.horovod import current, names, reductions
 from hearth.horovod.process_sets import ProcessSet, global_process_set
 
@@ -28,8 +28,20 @@ def barrier(process_set: ProcessSet = global_process_set) -> None:
 def set_id(process_set: ProcessSet) -> int:
     """A process set's number. Raises ValueError if it is not registered."""
     if process_set.process_set_id is None:
-        raise invalid(f"{process_set} is not registered: call add_process_set() on all ranks")
+        raise _not_registered(process_set)
     return process_set.process_set_id
+
+
+def size_of(process_set: ProcessSet) -> int:
+    """The number of a process set's ranks. Raises ValueError if it is not registered."""
+    size = process_set.size()
+    if size is None:
+        raise _not_registered(process_set)
+    return size
+
+
+def _not_registered(process_set: ProcessSet) -> InvalidArgumentError:
+    return invalid(f"{process_set} is not registered: call add_process_set() on all ranks")
 
 
 def check_root(root_rank: int, process_set: ProcessSet) -> None:

@@ -10,6 +10,7 @@ import secrets
 import socket
 import threading
 import time
+from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from typing import Any
 
@@ -30,17 +31,21 @@ _RETRY_PAUSE_S = 0.1
 class Leader:
     """Rank 0's end: the coordinator, and a connection to each other rank."""
 
-    def __init__(self, place: Place, meeting: Rendezvous, identity: str, timeout_s: float):
-        """Returns once all ranks have connected. Raises TimeoutError naming missing ranks."""
+    def __init__(self, place: Place, name: str, identity: str, timeout_s: float):
+        """Returns once all ranks have connected. `name`: of the rendezvous.
+
+        Raises:
+            TimeoutError: names the missing ranks.
+        """
         self._world = place.world
         self._messages: queue.SimpleQueue[Message | None] = queue.SimpleQueue()
         self._channels: dict[int, Channel] = {}
         self._hosts = {0: identity}
         self._changed = threading.Condition()
-        self._coordinator: Coordinator | None = None
+        self._coordinator: Future[Coordinator] = Future()  # cancelled if a rank is missing
         self._acceptor: Acceptor | None = None
         if place.world > 1:
-            self._listen(meeting)
+            self._listen(place.rendezvous_of(name))
             with self._changed:
                 self._changed.wait_for(lambda: len(self._hosts) == place.world, timeout_s)
         missing = [r for r in range(place.world) if r not in self._hosts]
@@ -51,16 +56,14 @@ class Leader:
             )
         self.hosts = [self._hosts[r] for r in range(place.world)]
         sends: dict[int, Any] = {r: channel.send for r, channel in self._channels.items()}
-        with self._changed:
-            self._coordinator = Coordinator({**sends, 0: self._messages.put})
-            self._changed.notify_all()
+        self._coordinator.set_result(Coordinator({**sends, 0: self._messages.put}))
         for channel in self._channels.values():
             with suppress(OSError):  # the connection's thread reports it
                 channel.send({"hosts": self.hosts})
 
     def send(self, message: Message) -> None:
         """Passes a message of rank 0 to the coordinator."""
-        self._coordinator.take(0, message)
+        self._coordinator.result().take(0, message)
 
     def receive(self) -> Message | None:
         """The coordinator's next message; None after close()."""
@@ -71,15 +74,15 @@ class Leader:
         self._messages.put(None)
         if self._acceptor is not None:
             self._acceptor.close()
-        if self._coordinator is not None:
-            self._coordinator.close()
+        if not self._coordinator.cancel():
+            self._coordinator.result().close()
         for channel in self._channels.values():
             channel.end()
 
-    def _listen(self, meeting: Rendezvous) -> None:
-        host = meeting.host or "127.0.0.1"
+    def _listen(self, rendezvous: Rendezvous) -> None:
+        host = rendezvous.host or "127.0.0.1"
         nonce = secrets.token_hex(32)
-        token = derived_key(meeting.key, nonce) if meeting.key else nonce
+        token = derived_key(rendezvous.key, nonce) if rendezvous.key else nonce
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         listener = first_free(
             mesh_ports(), MESH, lambda port: socket.create_server((host, port), family=family)
@@ -87,7 +90,7 @@ class Leader:
         port = listener.getsockname()[1]
         terms = handshake_terms(token, _SERVICE)
         self._acceptor = Acceptor(terms, listener, self._serve, "the listener of horovod's rank 0")
-        meeting.publish(f"{host} {port} {nonce}")
+        rendezvous.publish(f"{host} {port} {nonce}")
 
     def _serve(self, channel: Channel) -> None:
         hello, _ = channel.receive()
@@ -96,7 +99,10 @@ class Leader:
             self._channels[rank] = channel
             self._hosts[rank] = str(hello["host"])
             self._changed.notify_all()
-            self._changed.wait_for(lambda: self._coordinator is not None, 2 * hello["timeout_s"])
+        try:
+            coordinator = self._coordinator.result()
+        except CancelledError:
+            return
         reason, lost = "was lost", True
         try:
             while True:
@@ -104,22 +110,24 @@ class Leader:
                 if "bye" in message:
                     reason, lost = "has called shutdown() or ended", False
                     return
-                self._coordinator.take(rank, message)
+                coordinator.take(rank, message)
         except (OSError, EOFError):
             pass
         finally:
-            self._coordinator.remove(rank, reason, lost)
+            coordinator.remove(rank, reason, lost)
 
 
 class Follower:
     """Another rank's end."""
 
-    def __init__(self, place: Place, meeting: Rendezvous, identity: str, timeout_s: float):
+    def __init__(self, place: Place, name: str, identity: str, timeout_s: float):
         """Returns once all ranks have connected. Raises OSError if rank 0 cannot be reached."""
-        host, port, nonce = meeting.read().split(" ")
-        terms = handshake_terms(derived_key(meeting.key, nonce) if meeting.key else nonce, _SERVICE)
+        rendezvous = place.rendezvous_of(name)
+        host, port, nonce = rendezvous.read().split(" ")
+        token = derived_key(rendezvous.key, nonce) if rendezvous.key else nonce
+        terms = handshake_terms(token, _SERVICE)
         self._channel = _connected(host, int(port), terms, timeout_s)
-        self._channel.send({"rank": place.rank, "host": identity, "timeout_s": timeout_s})
+        self._channel.send({"rank": place.rank, "host": identity})
         try:
             welcome, _ = self._channel.receive(timeout_s)
         except EOFError:

@@ -57,8 +57,7 @@ class Engine:
         self._pending: dict[tuple[int, str], _Submitted] = {}
         self._ended, self._lost = "", False
         link = Leader if place.rank == 0 else Follower
-        meeting = place.rendezvous_of(f"{self._prefix}/control") if place.world > 1 else None
-        self._link = link(place, meeting, identity, timeout_s)
+        self._link = link(place, f"{self._prefix}/control", identity, timeout_s)
         self.hosts = self._link.hosts
         self.sets: dict[int, list[int]] = {}
         self._exchanges: dict[int, Exchange] = {}
@@ -162,11 +161,11 @@ class Engine:
             results = self._results(first["set"], calls, arrays)
         except Exception as error:
             names = ", ".join(f"'{response['name']}'" for response in batch)
-            for submitted in filter(None, own):
+            for waiting in filter(None, own):
                 lost = self._exchanges[first["set"]].has_ended
                 failed = HorovodInternalError(f"{names} failed: {error}", lost)
                 failed.__cause__ = error
-                submitted.future.set_exception(failed)
+                waiting.future.set_exception(failed)
             return
         for submitted, result in zip(own, results, strict=True):
             if submitted is not None:
@@ -220,9 +219,9 @@ class Engine:
         if self.rank in members:
             ranks = None
             if len(members) > 1:
-                meeting = self._place.rendezvous_of(f"{self._prefix}/set{number}")
+                rendezvous = self._place.rendezvous_of(f"{self._prefix}/set{number}")
                 index = members.index(self.rank)
-                ranks = Ranks(meeting, index, len(members), self._timeout_s)
+                ranks = Ranks(rendezvous, index, len(members), self._timeout_s)
             self._exchanges[number] = Exchange(ranks, members, self.rank)
         self.sets[number] = members
         return number

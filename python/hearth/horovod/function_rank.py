@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import traceback
 
+from hearth.errors import invalid
 from hearth.horovod import basics
 from hearth.horovod.launcher import is_echo
 from hearth.horovod.objects import pickler
@@ -14,6 +15,8 @@ from hearth.horovod.rendezvous import launched
 def main() -> None:
     """Runs the function, and sends the result to the launcher."""
     launcher = launched()
+    if launcher is None:
+        raise invalid("this program was not started by hearth.horovod.run()")
     try:
         func, args, kwargs = pickle.loads(launcher.program)
         data = pickler().dumps(func(*args, **kwargs))

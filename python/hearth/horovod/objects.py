@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from hearth.horovod import current, names
+from hearth.horovod import calls, current, names
 from hearth.horovod.process_sets import ProcessSet, global_process_set
 
 
@@ -39,7 +39,7 @@ def broadcast_object(
     Raises:
         HorovodInternalError: a rank was lost. PickleError, TypeError: it cannot be pickled.
     """
-    number = process_set.process_set_id
+    number = calls.set_id(process_set)
     name = names.of_operation("broadcast_object", name, number)
     data = b""
     if current.engine().rank == root_rank:
@@ -58,7 +58,7 @@ def allgather_object(
 
     Raises as broadcast_object().
     """
-    number = process_set.process_set_id
+    number = calls.set_id(process_set)
     name = names.of_operation("allgather_object", name, number)
     array = np.frombuffer(bytearray(pickler().dumps(obj)), np.uint8)
     sizes = _gather(np.array([len(array)], np.int64), "int64", f"{name}.size", number)

@@ -36,7 +36,8 @@ class ProcessSet:
 
     def size(self) -> int | None:
         """The number of its members; None when it is not registered."""
-        return None if self.process_set_id is None else len(self._members())
+        members = self._members()
+        return None if members is None else len(members)
 
     def rank(self) -> int | None:
         """This process's number among the members; None when the set is not registered.
@@ -44,18 +45,23 @@ class ProcessSet:
         Raises:
             ValueError: this process is not a member.
         """
-        if self.process_set_id is None:
+        members = self._members()
+        if members is None:
             return None
-        own, members = current.engine().rank, self._members()
+        own = current.engine().rank
         if own not in members:
             raise invalid(f"rank {own} is not in process set {members}")
         return members.index(own)
 
     def included(self) -> bool | None:
         """Whether this process is a member; None when the set is not registered."""
-        return None if self.process_set_id is None else current.engine().rank in self._members()
+        members = self._members()
+        return None if members is None else current.engine().rank in members
 
-    def _members(self) -> list[int]:
+    def _members(self) -> list[int] | None:
+        """The ranks; None when the set is not registered."""
+        if self.process_set_id is None:
+            return None
         members = current.engine().sets.get(self.process_set_id)
         if members is None:
             raise invalid(f"process set {self.process_set_id} no longer exists")

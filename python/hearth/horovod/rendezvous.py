@@ -6,12 +6,13 @@ from __future__ import annotations
 import os
 import socket
 import threading
+from functools import partial
 from typing import Any
 
 from hearth.cluster.channel import Channel
 from hearth.cluster.node.key_value_store import KeyValueStore
 from hearth.ranks.group import Rendezvous
-from hearth.ranks.place import Place, here
+from hearth.ranks.place import Place, alone, by_store, here
 
 # The descriptor of a socket to hearth.horovod.run(), if it started this process.
 LAUNCHER = "HEARTH_HOROVOD_LAUNCHER"
@@ -21,13 +22,13 @@ _launched: Launched | None = None
 
 def find() -> Place:
     """This process's rank; alone if nothing indicates other ranks."""
-    if launched() is not None:
-        return launched().place
+    if (launcher := launched()) is not None:
+        return launcher.place
     if (place := here()) is not None:
         return place
     if all(key in os.environ for key in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")):
         return _of_torchrun()
-    return Place(0, 1, _alone)
+    return alone()
 
 
 def identity() -> str:
@@ -58,31 +59,23 @@ class Launched:
 
     def __init__(self, descriptor: int):
         self._channel = Channel(socket.socket(fileno=descriptor), "the launcher")
-        self._meetings = KeyValueStore(self.send)
+        self._store = KeyValueStore(self.send)
         given, _ = self._channel.receive()
         self.program = self._channel.receive_data(given["bytes"])
-        self._key = given["key"]
-        self.place = Place(given["rank"], given["world"], self._meeting)
+        rendezvous_of = partial(by_store, self._store, key=given["key"])
+        self.place = Place(given["rank"], given["world"], rendezvous_of)
         threading.Thread(target=self._listen, daemon=True).start()
 
     def send(self, message: dict[str, Any], data: bytes = b"") -> None:
         """Sends a message, followed by bytes. Raises OSError if the launcher has ended."""
         self._channel.send(message, (), data)
 
-    def _meeting(self, name: str) -> Rendezvous:
-        return Rendezvous(
-            publish=lambda text: self._meetings.publish(name, text),
-            read=lambda: self._meetings.read(name),
-            withdraw=lambda: None,  # each name is used once
-            key=self._key,
-        )
-
     def _listen(self) -> None:
         try:
             while True:
-                self._meetings.note(self._channel.receive()[0])
+                self._store.note(self._channel.receive()[0])
         except (OSError, EOFError):
-            self._meetings.fail("the process that started the ranks has ended")
+            self._store.fail("the process that started the ranks has ended")
 
 
 def _of_torchrun() -> Place:
@@ -108,7 +101,3 @@ def _of_torchrun() -> Place:
         )
 
     return Place(rank, world, rendezvous_of)
-
-
-def _alone(_: str) -> Rendezvous:
-    return Rendezvous(publish=lambda _: None, read=str, withdraw=lambda: None)

@@ -27,8 +27,6 @@ from hearth.horovod.basics import stop_timeline as stop_timeline
 from hearth.horovod.calls import barrier as barrier
 from hearth.horovod.calls import join as join
 from hearth.horovod.errors import HorovodInternalError as HorovodInternalError
-from hearth.horovod.objects import allgather_object as allgather_object
-from hearth.horovod.objects import broadcast_object as broadcast_object
 from hearth.horovod.process_sets import ProcessSet as ProcessSet
 from hearth.horovod.process_sets import add_process_set as add_process_set
 from hearth.horovod.process_sets import (

@@ -8,13 +8,12 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from pyspark.ml.param import Param, Params, TypeConverters
+from pyspark.ml.param import TypeConverters
 
 from hearth.ml import keras_program
 from hearth.ml.saved_stages import StageFiles
 from hearth.ml.training_spec import TrainingCode, TrainingSpec
 from hearth.ml.training_stages import TrainedModel, TrainingEstimator
-from hearth.rows.results import spark_type
 from hearth.spark.ml_stage import param
 
 _ARCHIVE = "model.keras"
@@ -129,10 +128,6 @@ class KerasModel(TrainedModel, HasBackend):
     classes of the user's or Lambda layers.
     """
 
-    outputType = Param(
-        Params._dummy(), "outputType", "Spark's types of the outputs", TypeConverters.toString
-    )
-
     def __init__(self) -> None:
         """Use KerasEstimator.fit() or load() instead."""
         super().__init__()
@@ -153,8 +148,6 @@ class KerasModel(TrainedModel, HasBackend):
     def _take_trained(self, estimator: TrainingEstimator, found: dict[str, Any]) -> None:
         super()._take_trained(estimator, found)
         self._keep(estimator._kept().objects)
-        kinds = [spark_type(kind, depth) for kind, depth in found["output"]]
-        self._set(outputType=";".join(kinds))
         self._archive = found["archive"]
 
     def _files(self) -> dict[str, bytes]:
@@ -167,4 +160,4 @@ class KerasModel(TrainedModel, HasBackend):
         objects = b"" if self._distrusted else self._code
         given = (self.getBackend(), self._archive, objects, tuple(self._inputs(dataset)))
         make_model = partial(keras_program.predictor_of, *given)
-        return self._with_outputs(dataset, make_model, self.getOrDefault(self.outputType))
+        return self._with_outputs(dataset, make_model)

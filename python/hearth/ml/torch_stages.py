@@ -12,7 +12,6 @@ from hearth.ml import torch_program, weights
 from hearth.ml.saved_stages import WEIGHTS, StageFiles
 from hearth.ml.training_spec import TrainingCode, TrainingSpec
 from hearth.ml.training_stages import TrainedModel, TrainingEstimator
-from hearth.rows.results import spark_type
 from hearth.torch import returned
 
 
@@ -120,9 +119,6 @@ def _check_code(given: Mapping[str, Any]) -> None:
 class TorchModel(TrainedModel):
     """A trained module: transform() adds a column with its output for each row."""
 
-    outputType = Param(
-        Params._dummy(), "outputType", "Spark's types of the outputs", TypeConverters.toString
-    )
     outputKind = Param(
         Params._dummy(), "outputKind", "PyTorch's types of the outputs", TypeConverters.toString
     )
@@ -156,8 +152,7 @@ class TorchModel(TrainedModel):
     def _take_trained(self, estimator: TrainingEstimator, found: dict[str, Any]) -> None:
         super()._take_trained(estimator, found)
         self._keep(estimator._kept().model)
-        kinds = [spark_type(kind, depth) for kind, depth in found["output"]]
-        self._set(outputType=";".join(kinds), outputKind=";".join(k for k, _ in found["output"]))
+        self._set(outputKind=";".join(kind for kind, _ in found["output"]))
         self._state = returned.dumped(found["state"])
 
     def _files(self) -> dict[str, bytes]:
@@ -171,4 +166,4 @@ class TorchModel(TrainedModel):
 
         program = cloudpickle.dumps((self._kept(), self.getOrDefault(self.modelArgs)))
         make_model = partial(torch_program.module_of, program, self._state)
-        return self._with_outputs(dataset, make_model, self.getOrDefault(self.outputType))
+        return self._with_outputs(dataset, make_model)

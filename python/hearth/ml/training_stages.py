@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 from pyspark.ml import Estimator, Model
+from pyspark.ml.param import Param, Params, TypeConverters
 
 from hearth.errors import invalid
 from hearth.ml.prediction import with_outputs
@@ -16,6 +17,7 @@ from hearth.ml.training_params import HasNetColumns, HasTraining
 from hearth.ml.training_slots import exclusive_store, training_slots
 from hearth.ml.training_spec import TrainingSpec
 from hearth.monitoring.mlflow_run import log_model
+from hearth.rows.results import spark_type
 from hearth.spark import stage_columns
 
 
@@ -135,6 +137,10 @@ class TrainingEstimator(Estimator, HasTraining, CodeStage):  # type: ignore[type
 class TrainedModel(Model, HasNetColumns, CodeStage):
     """A trained model with the history of its training."""
 
+    outputType = Param(
+        Params._dummy(), "outputType", "Spark's types of the outputs", TypeConverters.toString
+    )
+
     def __init__(self) -> None:
         super().__init__()
         self._setDefault(outputCol="output", batchSize=32)
@@ -161,11 +167,11 @@ class TrainedModel(Model, HasNetColumns, CodeStage):
         """The figures of each epoch: loss, metrics, val_loss, lr, seconds, rows."""
         return self.summary.history
 
-    def _with_outputs(self, dataset: Any, make_model: Any, types: str) -> Any:
-        """The rows with the outputs of a model, of types joined by ";". Raises ValueError."""
+    def _with_outputs(self, dataset: Any, make_model: Any) -> Any:
+        """The rows with the outputs of a model. Raises ValueError."""
         from pyspark.sql.types import StructField, StructType, _parse_datatype_string
 
-        outputs, kinds = self._outputs(), types.split(";")
+        outputs, kinds = self._outputs(), self.getOrDefault(self.outputType).split(";")
         if len(kinds) != len(outputs):
             raise invalid(
                 f"the model has {len(kinds)} outputs for the columns {', '.join(outputs)}: set "
@@ -182,6 +188,7 @@ class TrainedModel(Model, HasNetColumns, CodeStage):
 
     def _take_trained(self, estimator: TrainingEstimator, found: dict[str, Any]) -> None:
         self._summary = TrainingSummary(**found["summary"])
+        self._set(outputType=";".join(spark_type(*kind) for kind in found["output"]))
 
     def _about(self) -> dict[str, Any]:
         return {"summary": None if self._summary is None else self._summary.to_dict()}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
+from hearth.data.tensorflow import spec_of
 from hearth.errors import invalid
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def as_dataset(batches: ShardBatches) -> tf.data.Dataset:
     if first is None:
         raise invalid("the shard has no row, so column types cannot be inferred")
     kind = namedtuple("Batch", list(first))  # type: ignore[misc]
-    spec = tuple(_spec(values) for values in first.values())
+    spec = tuple(spec_of(values) for values in first.values())
     pending = [(first, iterator)]
 
     def each() -> Iterator[Any]:
@@ -39,8 +40,3 @@ def as_dataset(batches: ShardBatches) -> tf.data.Dataset:
 
     dataset = tf.data.Dataset.from_generator(each, output_signature=spec)
     return dataset.map(lambda *columns: kind(*columns))
-
-
-def _spec(values: Any) -> tf.TensorSpec:
-    tensor = tf.convert_to_tensor(values)
-    return tf.TensorSpec((None, *tensor.shape[1:]), tensor.dtype)

@@ -12,7 +12,7 @@ import pyarrow as pa
 from hearth.errors import invalid
 from hearth.files.input_files import InputFile
 from hearth.files.stored_files import StoredFile
-from hearth.sources.format import BATCH_ROWS, Format, Unit, check_columns, check_starts
+from hearth.sources.format import BATCH_ROWS, Format, Read, Unit, check_columns, check_starts
 
 _MAGIC = b"ARROW1"
 # MAP_NORESERVE, which Python 3.11 does not define: files may be larger than the memory.
@@ -44,24 +44,18 @@ class ArrowFormat(Format):
             raise invalid(f"{file.uri} is damaged: its footer points outside the file") from None
         return check_starts(file.uri, file.size, units, "record batch")
 
-    def open(self, file: InputFile, schema: pa.Schema, keys: Sequence[Any]) -> _Reader:
-        return _Reader(file, schema)
+    def open(self, file: InputFile, schema: pa.Schema, keys: Sequence[Any]) -> Read:
+        """Memory: a record batch; for a local file only the pages that are read."""
+        opened = pa.ipc.open_file(file.for_arrow() if file.path is None else _mapped(file.path))
+        check_columns(file.uri, opened.schema.names, schema.names)
 
+        def read(key: int) -> Iterator[pa.RecordBatch]:
+            batch = opened.get_batch(key).select(schema.names)
+            batch.validate(full=True)  # a damaged file may have arbitrary offsets
+            for at in range(0, batch.num_rows, BATCH_ROWS):
+                yield batch.slice(at, BATCH_ROWS)
 
-class _Reader:
-    """Memory: a record batch; for a local file only the pages that are read."""
-
-    def __init__(self, file: InputFile, schema: pa.Schema):
-        self._names = schema.names
-        source = file.for_arrow() if file.path is None else _mapped(file.path)
-        self._file = pa.ipc.open_file(source)
-        check_columns(file.uri, self._file.schema.names, self._names)
-
-    def read(self, key: int) -> Iterator[pa.RecordBatch]:
-        batch = self._file.get_batch(key).select(self._names)
-        batch.validate(full=True)  # a damaged file may have arbitrary offsets
-        for at in range(0, batch.num_rows, BATCH_ROWS):
-            yield batch.slice(at, BATCH_ROWS)
+        return read
 
 
 def _mapped(path: str) -> pa.Buffer:

@@ -22,7 +22,7 @@ from hearth.files.uri import local_path
 from hearth.sources.cut_splits import LEAST_SPLITS, cut_splits
 from hearth.sources.cut_units import OpenUnits
 from hearth.sources.folder_columns import FolderColumns
-from hearth.sources.format import Format, Reader, Unit, errors_of
+from hearth.sources.format import Format, Read, Unit, errors_of
 from hearth.sources.pinned_types import in_type
 from hearth.sources.source import Piece, Split
 from hearth.spark.token_forwarder import forward_tokens
@@ -269,8 +269,8 @@ def _is_whole(piece: Piece) -> bool:
     return piece.begin == 0 and piece.end in (None, piece.rows)
 
 
-def _start(opened: Callable[[], Reader], key: Any) -> Iterator[pa.RecordBatch]:
-    return opened().read(key)
+def _start(opened: Callable[[], Read], key: Any) -> Iterator[pa.RecordBatch]:
+    return opened()(key)
 
 
 def _decoded(kind: pa.DataType) -> pa.DataType:

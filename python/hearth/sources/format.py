@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -32,11 +32,9 @@ class Unit:
     rows: int | None = None
 
 
-class Reader(Protocol):
-    """An open file, after pin and size checks. One thread at a time."""
-
-    def read(self, key: Any) -> Iterator[pa.RecordBatch]:
-        """A unit's rows with the selected columns, in the same batches each time."""
+# Reads a unit of an open file by its key: the rows with the selected columns, in the same batches
+# each time. One thread at a time.
+Read = Callable[[Any], Iterator[pa.RecordBatch]]
 
 
 class Format(Protocol):
@@ -64,8 +62,8 @@ class Format(Protocol):
         read together."""
         return None
 
-    def open(self, file: InputFile, schema: pa.Schema, keys: Sequence[Any]) -> Reader:
-        """A reader of a file.
+    def open(self, file: InputFile, schema: pa.Schema, keys: Sequence[Any]) -> Read:
+        """Opens a file, after pin and size checks; returns the function that reads its units.
 
         Args:
             file: not opened yet.

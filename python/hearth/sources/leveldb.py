@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from hearth.errors import invalid
@@ -10,7 +10,7 @@ from hearth.files.input_files import InputFile
 from hearth.files.stored_files import StoredFile
 from hearth.files.uri import local_path
 from hearth.sources.cut_splits import LEAST_SPLITS
-from hearth.sources.format import Format, Unit
+from hearth.sources.format import Format, Read, Unit
 from hearth.sources.lmdb import Range, datum_batches, datum_schema, joined_ranges
 
 if TYPE_CHECKING:
@@ -58,16 +58,8 @@ class LevelDbFormat(Format):
     def joined(self, key: Range, following: Range) -> Range | None:
         return joined_ranges(key, following)
 
-    def open(self, file: InputFile, schema: pa.Schema, keys: Sequence[Any]) -> _Reader:
-        return _Reader(file, schema)
-
-
-class _Reader:
-    def __init__(self, file: InputFile, schema: pa.Schema):
-        self._folder, self._schema = file.uri.rpartition("/")[0], schema
-        self._count = file.count
-
-    def read(self, key: Range) -> Iterator[pa.RecordBatch]:
+    def open(self, file: InputFile, schema: pa.Schema, keys: Sequence[Any]) -> Read:
         from hearth.native._caffe import leveldb_rows
 
-        return datum_batches(leveldb_rows(self._folder, key), self._schema, self._count)
+        folder = file.uri.rpartition("/")[0]
+        return lambda key: datum_batches(leveldb_rows(folder, key), schema, file.count)

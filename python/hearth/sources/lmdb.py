@@ -15,7 +15,7 @@ from hearth.files.input_files import Count, InputFile
 from hearth.files.stored_files import StoredFile
 from hearth.files.uri import local_path
 from hearth.sources.cut_splits import LEAST_SPLITS
-from hearth.sources.format import Format, Unit
+from hearth.sources.format import Format, Read, Unit
 
 # (first key, exclusive end key or None, number of records or None)
 Range = tuple[bytes, bytes | None, int | None]
@@ -77,24 +77,20 @@ class LmdbFormat(Format):
     def joined(self, key: Range, following: Range) -> Range | None:
         return joined_ranges(key, following)
 
-    def open(self, file: InputFile, schema: pa.Schema, keys: Sequence[Any]) -> _Reader:
-        return _Reader(file, schema)
-
-
-class _Reader:
-    def __init__(self, file: InputFile, schema: pa.Schema):
-        self._file, self._schema = file, schema
-
-    def read(self, key: Range) -> Iterator[pa.RecordBatch]:
+    def open(self, file: InputFile, schema: pa.Schema, keys: Sequence[Any]) -> Read:
         from hearth.native._core import DatumRows, lmdb_rows
 
         use_core_as_hadoop_user()
-        first, end, count = key
-        if count is None:
-            rows = lmdb_rows(self._file.uri, first, end)
-        else:
-            rows = DatumRows(self._file.uri, first, count)
-        return datum_batches(rows, self._schema, self._file.count)
+
+        def read(key: Range) -> Iterator[pa.RecordBatch]:
+            first, end, count = key
+            if count is None:
+                rows = lmdb_rows(file.uri, first, end)
+            else:
+                rows = DatumRows(file.uri, first, count)
+            return datum_batches(rows, schema, file.count)
+
+        return read
 
 
 def joined_ranges(range_: Range, following: Range) -> Range | None:

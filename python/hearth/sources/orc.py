@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any
 from hearth.errors import invalid
 from hearth.files.input_files import InputFile
 from hearth.files.stored_files import StoredFile
-from hearth.sources.format import Format, Unit, batch_rows, check_columns, check_starts, not_empty
+from hearth.sources.format import (
+    Format,
+    Read,
+    Unit,
+    batch_rows,
+    check_columns,
+    check_starts,
+    not_empty,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,23 +47,18 @@ class OrcFormat(Format):
         units = [Unit(i, start, size, rows) for i, (start, size, rows) in enumerate(stripes)]
         return check_starts(file.uri, file.size, units, "stripe")
 
-    def open(self, file: InputFile, schema: pa.Schema, keys: Sequence[Any]) -> _Reader:
-        return _Reader(file, schema)
+    def open(self, file: InputFile, schema: pa.Schema, keys: Sequence[Any]) -> Read:
+        """Memory: a decoded stripe."""
+        opened = _opened(file)
+        check_columns(file.uri, opened.schema.names, schema.names)
 
+        def read(key: int) -> Iterator[pa.RecordBatch]:
+            batch = opened.read_stripe(key, schema.names).select(schema.names)
+            rows = batch_rows(batch.nbytes, batch.num_rows)
+            for at in range(0, batch.num_rows, rows):
+                yield batch.slice(at, rows)
 
-class _Reader:
-    """Memory: a decoded stripe."""
-
-    def __init__(self, file: InputFile, schema: pa.Schema):
-        self._names = schema.names
-        self._file = _opened(file)
-        check_columns(file.uri, self._file.schema.names, self._names)
-
-    def read(self, key: int) -> Iterator[pa.RecordBatch]:
-        batch = self._file.read_stripe(key, self._names).select(self._names)
-        rows = batch_rows(batch.nbytes, batch.num_rows)
-        for at in range(0, batch.num_rows, rows):
-            yield batch.slice(at, rows)
+        return read
 
 
 def _opened(file: InputFile) -> orc.ORCFile:

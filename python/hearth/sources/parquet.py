@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from hearth.files.input_files import InputFile, arrow_file
 from hearth.files.stored_files import StoredFile
-from hearth.sources.format import Format, Unit, batch_rows, check_columns, check_starts
+from hearth.sources.format import Format, Read, Unit, batch_rows, check_columns, check_starts
 from hearth.sources.read_ahead import Range, ReadAhead
 
 _OPEN_FOOTERS = 64
@@ -37,8 +37,8 @@ class ParquetFormat(Format):
         ]
         return check_starts(file.uri, file.size, units, "row group")
 
-    def open(self, file: InputFile, schema: pa.Schema, keys: Sequence[Any]) -> GroupReader:
-        return GroupReader(file, schema.names, keys)
+    def open(self, file: InputFile, schema: pa.Schema, keys: Sequence[Any]) -> Read:
+        return GroupReader(file, schema.names, keys).read
 
 
 class GroupReader:

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from hearth.files.input_files import InputFile
 from hearth.files.stored_files import StoredFile
-from hearth.sources.format import BATCH_BYTES, BATCH_ROWS, Format, Unit, not_empty
+from hearth.sources.format import BATCH_BYTES, BATCH_ROWS, Format, Read, Unit, not_empty
 from hearth.sources.image_keys import IMAGE_COLUMNS, IMAGE_TYPES, values_of
 from hearth.sources.sequence_codecs import codec
 
@@ -52,8 +52,8 @@ class SequenceFileFormat(Format):
     def joined(self, key: tuple[int, int], following: tuple[int, int]) -> Any:
         return (key[0], following[1]) if key[1] == following[0] else None
 
-    def open(self, file: InputFile, schema: pa.Schema, keys: Sequence[Any]) -> _Reader:
-        return _Reader(file, schema, max((end for _, end in keys), default=0))
+    def open(self, file: InputFile, schema: pa.Schema, keys: Sequence[Any]) -> Read:
+        return _Reader(file, schema, max((end for _, end in keys), default=0)).read
 
 
 class _Reader:

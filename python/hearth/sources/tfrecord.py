@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from hearth.errors import DataLossError, invalid
 from hearth.files.input_files import InputFile
 from hearth.files.stored_files import StoredFile
-from hearth.sources.format import BATCH_ROWS, Format, Unit
+from hearth.sources.format import BATCH_ROWS, Format, Read, Unit
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -59,8 +59,8 @@ class TfRecordFormat(Format):
         ends = [*_boundaries(source, wanted), size]
         return [Unit((a, b), a, b - a) for a, b in zip([0, *ends], ends, strict=False) if a < b]
 
-    def open(self, file: InputFile, schema: pa.Schema, keys: Sequence[Any]) -> _Reader:
-        return _Reader(file, schema)
+    def open(self, file: InputFile, schema: pa.Schema, keys: Sequence[Any]) -> Read:
+        return _Reader(file, schema).read
 
 
 class _Reader:

@@ -22,3 +22,11 @@ def partition_id() -> int:
 
     context = TaskContext.get()
     return context.partitionId() if context is not None else 0
+
+
+def attempt_id() -> int:
+    """The number of the current attempt, unique in the application; 0 outside of Spark."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    return context.taskAttemptId() if context is not None else 0

@@ -39,13 +39,13 @@ def init(place: Any = None, timeout_s: float = _TIMEOUT_S) -> None:
     """
     global _ranks, _place
     from hearth.ranks.group import Ranks
-    from hearth.ranks.place import Place, here
+    from hearth.ranks.place import alone, here
 
     with _lock:
         if _ranks is not None:
             return
         _load()
-        place = place or here() or Place(0, 1, _alone)
+        place = place or here() or alone()
         name = f"hearth.tensorflow/{next(_numbers)}"
         ranks = Ranks(place.rendezvous_of(name), place.rank, place.world, timeout_s)
         _plugin.hearth_tensorflow_use(ctypes.c_void_p(ranks.c_api()))
@@ -119,12 +119,6 @@ def _group() -> Any:
     if ranks is None:
         raise HearthError("this process has no group of ranks: call hearth.tensorflow.init() first")
     return ranks
-
-
-def _alone(_: str) -> Any:
-    from hearth.ranks.group import Rendezvous
-
-    return Rendezvous(publish=lambda _: None, read=str, withdraw=lambda: None)
 
 
 def _load() -> None:

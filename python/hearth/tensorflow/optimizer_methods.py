@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from types import MethodType
 from typing import Any
+
+from hearth.errors import invalid
 
 Reduce = Callable[[Sequence[Any], Sequence[Any]], list[Any]]
 
@@ -40,6 +43,31 @@ METHODS = {
     "aggregate_gradients": _of_tf_keras,
     "_aggregate_gradients": _of_tf_keras,  # the legacy optimizers
 }
+
+
+def method_of(optimizer: Any, mark: str) -> str:
+    """The name of the method of METHODS that an innermost() optimizer has.
+
+    Raises:
+        ValueError: replace_method() has replaced it with the same `mark`.
+        TypeError: not a Keras optimizer.
+    """
+    method = next((name for name in METHODS if hasattr(optimizer, name)), None)
+    if method is None or not hasattr(optimizer, "from_config"):
+        raise TypeError(f"expected a Keras optimizer, not a {type(optimizer).__name__}")
+    if getattr(optimizer, mark, False):
+        raise invalid(
+            f"this {type(optimizer).__name__} already reduces gradients over the ranks: "
+            "call DistributedOptimizer() once for each optimizer"
+        )
+    return method
+
+
+def replace_method(optimizer: Any, method: str, changed: Callable[..., Any], mark: str) -> None:
+    """Replaces it on this object only, so that Keras saves the object with its own class."""
+    object.__setattr__(optimizer, method, MethodType(changed, optimizer))
+    object.__setattr__(optimizer, mark, True)
+
 
 _AGREE = "_agree_by_hearth"
 

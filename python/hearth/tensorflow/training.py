@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from types import MethodType
 from typing import Any
 
 import tensorflow as tf
@@ -12,7 +11,13 @@ from hearth import HearthError
 from hearth.errors import invalid
 from hearth.tensorflow import group
 from hearth.tensorflow.operations import allreduce, grouped_allreduce, name_of, next_step
-from hearth.tensorflow.optimizer_methods import METHODS, decide_together, innermost
+from hearth.tensorflow.optimizer_methods import (
+    METHODS,
+    decide_together,
+    innermost,
+    method_of,
+    replace_method,
+)
 
 # Gradients are reduced in ops of about this size, the last layers' first: these run while the
 # gradients of earlier layers are still computed.
@@ -73,22 +78,12 @@ def DistributedOptimizer(optimizer: Any, op: str = "mean", wire: str = "float32"
     if op not in ("mean", "sum"):
         raise invalid(f"op={op!r}: must be 'mean' or 'sum'")
     inmost = innermost(optimizer)
-    method = next((name for name in METHODS if hasattr(inmost, name)), None)
-    if method is None or not hasattr(inmost, "from_config"):
-        raise TypeError(f"expected a Keras optimizer, not a {type(optimizer).__name__}")
-    if getattr(inmost, _MARK, False):
-        raise invalid(
-            f"this {type(inmost).__name__} already reduces gradients over the ranks: "
-            "call DistributedOptimizer() once for each optimizer"
-        )
+    method = method_of(inmost, _MARK)
     if method == "apply":
         _check_backend()
         decide_together(inmost, _all_finite)
     own = getattr(inmost, method).__func__
-    combined = MethodType(METHODS[method](own, _reducer(op, wire)), inmost)
-    # On this object only, so that Keras saves it with its own class.
-    object.__setattr__(inmost, method, combined)
-    object.__setattr__(inmost, _MARK, True)
+    replace_method(inmost, method, METHODS[method](own, _reducer(op, wire)), _MARK)
     return optimizer
 
 

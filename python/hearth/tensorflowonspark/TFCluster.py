@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -47,9 +47,10 @@ def _upstreams(name: str) -> property:
 class TFCluster(Cluster):
     """A running cluster, returned by run(). Thread-safe; `with` ends it."""
 
-    input_mode = None
-    queues = None
-    server = None
+    # Instances replace them; programs may look for the names in the class.
+    input_mode: int | None = None
+    queues: Sequence[str] = ()
+    server: Any = None
     cluster_info = _upstreams("nodes")
     cluster_meta = _upstreams("meta")
     nodeRDD = _upstreams("node_tasks")
@@ -65,7 +66,9 @@ class TFCluster(Cluster):
         self.input_mode = input_mode
         self.queues = list(queues)
 
-    def train(self, dataRDD, num_epochs=0, feed_timeout=600, qname="input"):
+    def train(
+        self, dataRDD: Any, num_epochs: int = 0, feed_timeout: float = 600, qname: str = "input"
+    ) -> None:
         """Feeds all rows to the nodes; returns when they are consumed.
 
         Args:
@@ -82,7 +85,9 @@ class TFCluster(Cluster):
         assert num_epochs >= 0, "num_epochs cannot be negative"
         super().train(dataRDD, num_epochs or 10, feed_timeout, qname)
 
-    def inference(self, dataRDD, feed_timeout=600, qname="input", *, schema=None):
+    def inference(  # type: ignore[override]  # upstream's positional arguments
+        self, dataRDD: Any, feed_timeout: float = 600, qname: str = "input", *, schema: Any = None
+    ) -> Any:
         """The nodes' results, one per row and in order within each partition; lazily.
 
         Args:
@@ -98,7 +103,7 @@ class TFCluster(Cluster):
         assert qname in self.queues, f"Unknown queue: {qname}"
         return super().inference(dataRDD, feed_timeout, qname, schema)
 
-    def shutdown(self, ssc=None, grace_secs=0, timeout=259200):
+    def shutdown(self, ssc: Any = None, grace_secs: float = 0, timeout: float = 259200) -> None:
         """Ends the feeds, waits until all main functions have returned, and ends the cluster.
 
         Thread-safe; later calls only raise the same failure.
@@ -115,23 +120,23 @@ class TFCluster(Cluster):
 
 
 def run(
-    sc,
-    map_fun,
-    tf_args,
-    num_executors,
-    num_ps,
-    tensorboard=False,
-    input_mode=InputMode.TENSORFLOW,
-    log_dir=None,
-    driver_ps_nodes=False,
-    master_node=None,
-    reservation_timeout=600,
-    queues=["input", "output", "error"],  # noqa: B006 (the API's default; it is not changed)
-    eval_node=False,
-    release_port=True,
+    sc: Any,
+    map_fun: Callable[..., Any],
+    tf_args: Any,
+    num_executors: int,
+    num_ps: int,
+    tensorboard: bool = False,
+    input_mode: int = InputMode.TENSORFLOW,
+    log_dir: str | None = None,
+    driver_ps_nodes: bool = False,
+    master_node: str | None = None,
+    reservation_timeout: float = 600,
+    queues: Sequence[str] = ["input", "output", "error"],
+    eval_node: bool = False,
+    release_port: bool = True,
     *,
-    restart=False,
-):
+    restart: bool = False,
+) -> TFCluster:
     """Starts a cluster: one node per element of the start job; returns when all nodes have started.
 
     Args:

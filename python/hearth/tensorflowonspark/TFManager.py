@@ -6,8 +6,10 @@ before anything is read.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from multiprocessing import JoinableQueue
 from multiprocessing.managers import BaseManager
+from typing import Any
 
 
 class TFManager(BaseManager):
@@ -16,27 +18,27 @@ class TFManager(BaseManager):
 
 # Data in a manager's process, and the manager that start() made in this one.
 mgr: TFManager | None = None
-qdict: dict[str, JoinableQueue] = {}
+qdict: dict[str, JoinableQueue[Any]] = {}
 kdict: dict[str, object] = {}
 
 
-def _get_queue(qname):
+def _get_queue(qname: str) -> JoinableQueue[Any] | None:
     return qdict.get(qname)
 
 
-def _get(key):
+def _get(key: str) -> object:
     return kdict.get(key)
 
 
-def _set(key, value):
+def _set(key: str, value: object) -> None:
     kdict[key] = value
 
 
-def _key_bytes(authkey):
+def _key_bytes(authkey: str | bytes) -> bytes:
     return authkey.encode() if isinstance(authkey, str) else authkey
 
 
-def start(authkey, queues, mode="local"):
+def start(authkey: str | bytes, queues: Iterable[str], mode: str = "local") -> TFManager:
     """Starts a manager process.
 
     Args:
@@ -59,7 +61,7 @@ def start(authkey, queues, mode="local"):
     return mgr
 
 
-def connect(address, authkey):
+def connect(address: Any, authkey: str | bytes) -> TFManager:
     """Connects to the manager at `address`. Raises AuthenticationError for another key."""
     _register()
     manager = TFManager(address=address, authkey=_key_bytes(authkey))

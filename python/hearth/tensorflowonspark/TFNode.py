@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from typing import Any
+import socket
+from typing import Any, NoReturn, Protocol
 
 from hearth.cluster.node import data_feed, file_feed
 from hearth.errors import UnimplementedError
@@ -13,41 +14,49 @@ from hearth.tensorflowonspark.queue_source import QueueSource
 logger = logging.getLogger(__name__)
 
 
-def hdfs_path(ctx, path):
+class _Context(Protocol):
+    """What these functions need of a main function's context."""
+
+    defaultFS: str
+    working_dir: str
+    tmp_socket: socket.socket | None
+
+
+def hdfs_path(ctx: _Context, path: str) -> str:
     """`path` as an absolute URI of the cluster's default file system; see absolute_uri()."""
     return absolute_uri(path, ctx.defaultFS, ctx.working_dir)
 
 
-def start_cluster_server(ctx, num_gpus=1, rdma=False):
+def start_cluster_server(ctx: _Context, num_gpus: int = 1, rdma: bool = False) -> NoReturn:
     """TensorFlow 1 only. Raises NotImplementedError."""
     raise UnimplementedError(
         "DEPRECATED: TensorFlow 2 has no tf.train.Server of this kind: use a tf.distribute strategy"
     )
 
 
-def export_saved_model(sess, export_dir, tag_set, signatures):
+def export_saved_model(sess: Any, export_dir: str, tag_set: Any, signatures: Any) -> NoReturn:
     """TensorFlow 1 only. Raises NotImplementedError."""
     raise UnimplementedError(
         "DEPRECATED: TensorFlow 2 has no sessions: use compat.export_saved_model(model, dir)"
     )
 
 
-def next_batch(mgr, batch_size, qname="input"):
+def next_batch(mgr: Any, batch_size: int, qname: str = "input") -> NoReturn:
     """Raises NotImplementedError: use TFNode.DataFeed."""
     raise UnimplementedError("DEPRECATED: use ctx.get_data_feed().next_batch()")
 
 
-def batch_results(mgr, results, qname="output"):
+def batch_results(mgr: Any, results: Any, qname: str = "output") -> NoReturn:
     """Raises NotImplementedError: use TFNode.DataFeed."""
     raise UnimplementedError("DEPRECATED: use ctx.get_data_feed().batch_results()")
 
 
-def terminate(mgr, qname="input"):
+def terminate(mgr: Any, qname: str = "input") -> NoReturn:
     """Raises NotImplementedError: use TFNode.DataFeed."""
     raise UnimplementedError("DEPRECATED: use ctx.get_data_feed().terminate()")
 
 
-def release_port(ctx):
+def release_port(ctx: _Context) -> None:
     """Frees the port reserved for this node's server, if release_port=False kept it."""
     if ctx.tmp_socket is not None:
         ctx.tmp_socket.close()

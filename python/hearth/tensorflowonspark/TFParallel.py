@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Callable
 from typing import Any
 
 from hearth.cluster.errors import ClusterError, own_error, reported_to_driver
@@ -17,7 +18,13 @@ from hearth.tensorflowonspark import TFSparkNode
 logger = logging.getLogger(__name__)
 
 
-def run(sc, map_fn, tf_args, num_executors, use_barrier=True):
+def run(
+    sc: Any,
+    map_fn: Callable[..., Any],
+    tf_args: Any,
+    num_executors: int,
+    use_barrier: bool = True,
+) -> None:
     """Runs map_fn(tf_args, ctx) in `num_executors` tasks, in fresh processes; waits for their end.
 
     Sets worker_num, executor_id, num_workers, defaultFS and working_dir of ctx.

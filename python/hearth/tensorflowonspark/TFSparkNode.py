@@ -5,9 +5,10 @@ Each function returns the body of a mapPartitions or foreachPartition, for TFClu
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import socket
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NoReturn
 
 from hearth.cluster import roles
 from hearth.cluster.errors import reported_to_driver
@@ -30,14 +31,14 @@ class TFNodeContext(NodeContext):
 
     def __init__(
         self,
-        executor_id=0,
-        job_name="",
-        task_index=0,
-        cluster_spec={},  # noqa: B006 (the API's default; it is not changed)
-        defaultFS="file://",
-        working_dir=".",
-        mgr=None,
-        tmp_socket=None,
+        executor_id: int = 0,
+        job_name: str = "",
+        task_index: int = 0,
+        cluster_spec: Mapping[str, Sequence[str]] = {},
+        defaultFS: str = "file://",
+        working_dir: str = ".",
+        mgr: Any = None,
+        tmp_socket: socket.socket | None = None,
     ):
         super().__init__(
             executor_id, job_name, task_index, cluster_spec, defaultFS, working_dir,
@@ -58,23 +59,31 @@ class TFNodeContext(NodeContext):
     defaultFS = _alias("default_fs")
     tmp_socket = _alias("port")
 
-    def start_cluster_server(self, num_gpus=1, rdma=False):
+    def start_cluster_server(self, num_gpus: int = 1, rdma: bool = False) -> NoReturn:
         """See TFNode.start_cluster_server."""
-        return TFNode.start_cluster_server(self, num_gpus, rdma)
+        TFNode.start_cluster_server(self, num_gpus, rdma)
 
-    def export_saved_model(self, sess, export_dir, tag_set, signatures):
+    def export_saved_model(
+        self, sess: Any, export_dir: str, tag_set: Any, signatures: Any
+    ) -> NoReturn:
         """See TFNode.export_saved_model."""
         TFNode.export_saved_model(sess, export_dir, tag_set, signatures)
 
     def get_data_feed(
-        self, train_mode=True, qname_in="input", qname_out="output", input_mapping=None
-    ):
+        self,
+        train_mode: bool = True,
+        qname_in: str = "input",
+        qname_out: str = "output",
+        input_mapping: Mapping[str, str] | None = None,
+    ) -> TFNode.DataFeed:
         return TFNode.DataFeed(self.mgr, train_mode, qname_in, qname_out, input_mapping)
 
-    def get_file_feed(self, path: str, columns: Sequence[str] = (), epochs: int = 1) -> Any:
+    def get_file_feed(
+        self, path: str, columns: Sequence[str] = (), epochs: int = 1
+    ) -> TFNode.FileFeed:
         return TFNode.FileFeed(path, columns, self.share(), epochs, self.mgr)
 
-    def release_port(self):
+    def release_port(self) -> None:
         TFNode.release_port(self)
 
 
@@ -85,17 +94,19 @@ class TFSparkNode:
     cluster_id = None
 
 
-def _has_spark_resource_api():
+def _has_spark_resource_api() -> bool:
     """Whether Spark reports resources to tasks; every supported Spark does."""
     return True
 
 
-def _get_cluster_spec(sorted_cluster_info):
+def _get_cluster_spec(sorted_cluster_info: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
     """{role: ["host:port", ...]} of the nodes."""
     return roles.cluster_spec(sorted_cluster_info)
 
 
-def _get_manager(cluster_info, host, executor_id):
+def _get_manager(
+    cluster_info: Iterable[Mapping[str, Any]], host: str, executor_id: int
+) -> Mapping[str, Any]:
     """The entry of a node in `cluster_info`. Raises ValueError if there is none."""
     for node in cluster_info:
         if node["host"] == host and node["executor_id"] == executor_id:
@@ -103,7 +114,15 @@ def _get_manager(cluster_info, host, executor_id):
     raise invalid(f"no node of the cluster is on host {host} with id {executor_id}")
 
 
-def run(fn, tf_args, cluster_meta, tensorboard, log_dir, queues, background):
+def run(
+    fn: Callable[..., Any],
+    tf_args: Any,
+    cluster_meta: Mapping[str, Any],
+    tensorboard: bool,
+    log_dir: str | None,
+    queues: Sequence[str],
+    background: bool,
+) -> Callable[[Iterator[int]], None]:
     """The body of the start job: each task starts the node whose id is its element.
 
     Args:
@@ -148,7 +167,12 @@ def _asked_gpus(tf_args: Any) -> int | None:
     return None
 
 
-def train(cluster_info, cluster_meta, feed_timeout=600, qname="input"):
+def train(
+    cluster_info: Sequence[Mapping[str, Any]],
+    cluster_meta: Any,
+    feed_timeout: float = 600,
+    qname: str = "input",
+) -> Callable[[Iterator[Any]], Iterator[bool]]:
     """The body of a feed job: yields whether the node is finished.
 
     The RDD's elements are the rows; TFCluster.train sends Spark's own pickles instead, and keeps
@@ -170,7 +194,9 @@ def train(cluster_info, cluster_meta, feed_timeout=600, qname="input"):
     return feed_rows
 
 
-def inference(cluster_info, feed_timeout=600, qname="input"):
+def inference(
+    cluster_info: Sequence[Mapping[str, Any]], feed_timeout: float = 600, qname: str = "input"
+) -> Callable[[Iterator[Any]], Iterator[Any]]:
     """The body of an inference: yields one result per row, in order."""
     from hearth.cluster.task import feed_task
     from hearth.rows.pickles import batches_of_pickles, pickle_rows
@@ -185,7 +211,11 @@ def inference(cluster_info, feed_timeout=600, qname="input"):
     return infer
 
 
-def shutdown(cluster_info, grace_secs=0, queues=["input"]):  # noqa: B006 (the API's default)
+def shutdown(
+    cluster_info: Any,
+    grace_secs: float = 0,
+    queues: Sequence[str] = ["input"],
+) -> Callable[[Iterator[Any]], Iterator[bool]]:
     """For API compatibility: the driver ends feeds; yields True."""
 
     def nothing_to_do(iterator: Iterator[Any]) -> Iterator[bool]:

@@ -6,11 +6,12 @@ import inspect
 import os
 import sys
 import tempfile
+from typing import Any
 
 from hearth.tensorflowonspark import tensor_names
 
 
-def export_saved_model(model, export_dir, is_chief=False):
+def export_saved_model(model: Any, export_dir: str, is_chief: bool = False) -> None:
     """Writes a Keras model (Keras 3 or tf_keras) as a SavedModel.
 
     The outputs of its signature have the names of their layers ("dense_1"), as has the input of a
@@ -26,7 +27,7 @@ def export_saved_model(model, export_dir, is_chief=False):
         _export(model, os.path.join(folder, "worker_model"))
 
 
-def _export(model, export_dir: str) -> None:
+def _export(model: Any, export_dir: str) -> None:
     names = tensor_names.names_of(model)
     if "save_format" in inspect.signature(model.save).parameters:
         model.save(export_dir, save_format="tf")  # Keras 2: it uses the layers' names
@@ -38,7 +39,7 @@ def _export(model, export_dir: str) -> None:
         tensor_names.write(names, export_dir)
 
 
-def _export_by_layers(model, export_dir: str, names: tensor_names.TensorNames) -> None:
+def _export_by_layers(model: Any, export_dir: str, names: tensor_names.TensorNames) -> None:
     """Like Keras 3's model.export(), except for the names in the serving signature."""
     import keras
 
@@ -58,21 +59,21 @@ def _export_by_layers(model, export_dir: str, names: tensor_names.TensorNames) -
     archive.write_out(export_dir, verbose=False)
 
 
-def disable_auto_shard(options):
+def disable_auto_shard(options: Any) -> None:
     """Lets every worker see all elements of its tf.data.Dataset, as a Spark feed requires."""
     import tensorflow as tf
 
     options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
 
 
-def is_gpu_available():
+def is_gpu_available() -> bool:
     """Whether TensorFlow sees a GPU."""
     import tensorflow as tf
 
     return bool(tf.config.list_physical_devices("GPU"))
 
 
-def __getattr__(name: str):
+def __getattr__(name: str) -> Any:
     """`tf`, which programs import from here; loaded on first use."""
     if name == "tf":
         import tensorflow as tf

@@ -9,7 +9,7 @@ the schema is inferred, as in TensorFlowOnSpark.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -29,6 +29,7 @@ from hearth.files.uri import is_local
 from hearth.rows.dense_arrays import fitted
 from hearth.spark.arrow_map import map_in_arrow
 from hearth.spark.driver_python import use_driver_python
+from hearth.spark.task_resources import attempt_id, partition_id
 from hearth.spark.token_forwarder import forward_tokens
 
 # The DataFrames that loadTFRecords returned, by object identity.
@@ -37,12 +38,12 @@ loadedDF: dict[Any, str] = {}
 _BATCH_ROWS = 4096
 
 
-def isLoadedDF(df):
+def isLoadedDF(df: Any) -> bool:
     """Whether `df` is the very object that loadTFRecords returned."""
     return any(known is df for known in loadedDF)
 
 
-def saveAsTFRecords(df, output_dir, *, round_doubles=False):
+def saveAsTFRecords(df: Any, output_dir: str, *, round_doubles: bool = False) -> None:
     """Writes the rows as TFRecord files part-r-00000, ..., one per partition.
 
     Numbers, booleans, strings, binaries and arrays of them; a null becomes a missing feature.
@@ -60,9 +61,8 @@ def saveAsTFRecords(df, output_dir, *, round_doubles=False):
     """
     check_types(df.schema, round_doubles)
     spark = df.sparkSession
-    tokens = (
-        None if is_local(output_dir, spark) else forward_tokens(spark)
-    )  # to make the folder, too
+    # Needed to make the folder, too.
+    tokens = None if is_local(output_dir, spark) else forward_tokens(spark)
     target = tfrecord_files.prepare_folder(spark, output_dir, df.schema.json())
     task = partial(_write_partition, target, tokens)
     try:
@@ -73,13 +73,17 @@ def saveAsTFRecords(df, output_dir, *, round_doubles=False):
     tfrecord_files.finish(target, [row.file for row in files])
 
 
-def loadTFRecords(sc, input_dir, binary_features=[]):  # noqa: B006 (the API's default)
+def loadTFRecords(
+    sc: Any,
+    input_dir: str,
+    binary_features: Sequence[str] = [],
+) -> Any:
     """The rows of a folder of TFRecord files, plain or gzip.
 
     Args:
         sc: the SparkContext, or a SparkSession.
         input_dir: the folder, or one file.
-            binary_features: bytes features to read as binaries; others are strings. Not needed for
+        binary_features: bytes features to read as binaries; others are strings. Not needed for
             files of saveAsTFRecords.
     """
     from pyspark.sql import SparkSession
@@ -109,10 +113,7 @@ def loadTFRecords(sc, input_dir, binary_features=[]):  # noqa: B006 (the API's d
 def _write_partition(
     target: str, tokens: ForwardedTokens | None, batches: Iterator[Any]
 ) -> Iterator[Any]:
-    from pyspark import TaskContext
-
-    context = TaskContext.get()
-    attempt = context.partitionId(), context.taskAttemptId()
+    attempt = partition_id(), attempt_id()
     with token_scope(tokens), tfrecord_files.new_file(target, *attempt) as writer:
         for batch in batches:
             _check_floats(batch)
@@ -141,7 +142,9 @@ def _read_files(schema_json: str, batches: Iterator[Any]) -> Iterator[Any]:
                 yield arrow_columns(schema, *found)
 
 
-def toTFExample(dtypes):
+def toTFExample(
+    dtypes: Sequence[tuple[str, str]],
+) -> Callable[[Iterable[Any]], Iterator[tuple[bytearray, None]]]:
     """A function of an iterator of rows, giving (serialized tf.train.Example, None) for each.
 
     Args:
@@ -173,7 +176,10 @@ def toTFExample(dtypes):
     return encode
 
 
-def fromTFExample(iter, binary_features=[]):  # noqa: B006 (the API's default)
+def fromTFExample(
+    iter: Iterable[tuple[Any, Any]],
+    binary_features: Sequence[str] = [],
+) -> list[Any]:
     """Rows of (serialized tf.train.Example, anything) pairs, columns ordered by name."""
     import tensorflow as tf
     from pyspark.sql import Row
@@ -191,7 +197,10 @@ def fromTFExample(iter, binary_features=[]):  # noqa: B006 (the API's default)
     return rows
 
 
-def infer_schema(example, binary_features=[]):  # noqa: B006 (the API's default)
+def infer_schema(
+    example: Any,
+    binary_features: Sequence[str] = [],
+) -> Any:
     """The StructType of a tf.train.Example, columns in the order of their names."""
     from pyspark.sql.types import StructField, StructType
 

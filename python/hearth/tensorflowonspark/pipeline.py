@@ -6,9 +6,9 @@ model.setOutputMapping({"dense_1": "prediction"}).transform(df)
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 from pyspark.ml import Estimator, Model
 from pyspark.ml.param import Param, Params, TypeConverters
@@ -38,41 +38,12 @@ from hearth.tensorflowonspark.pipeline_params import (
     HasTFRecordDir,
     Namespace,
     TFParams,
-    TFTypeConverters,
 )
-
-__all__ = [
-    "HasBatchSize",
-    "HasClusterSize",
-    "HasEpochs",
-    "HasExportDir",
-    "HasGraceSecs",
-    "HasInputMapping",
-    "HasInputMode",
-    "HasMasterNode",
-    "HasModelDir",
-    "HasNumPS",
-    "HasOutputMapping",
-    "HasProtocol",
-    "HasReaders",
-    "HasSignatureDefKey",
-    "HasSteps",
-    "HasTFRecordDir",
-    "HasTagSet",
-    "HasTensorboard",
-    "Namespace",
-    "TFEstimator",
-    "TFModel",
-    "TFParams",
-    "TFTypeConverters",
-    "get_meta_graph_def",
-    "single_node_env",
-    "yield_batch",
-]
+from hearth.tensorflowonspark.pipeline_params import TFTypeConverters as TFTypeConverters
 
 
 class TFEstimator(
-    Estimator,
+    Estimator["TFModel"],
     TFParams,
     HasInputMapping,
     HasClusterSize,
@@ -95,7 +66,7 @@ class TFEstimator(
 
     export_fn = None  # TensorFlow 1 only
 
-    def __init__(self, train_fn, tf_args, export_fn=None):
+    def __init__(self, train_fn: Callable[..., Any] | None, tf_args: Any, export_fn: None = None):
         super().__init__()
         if export_fn is not None:
             raise invalid("export_fn needs TensorFlow 1: export the model in train_fn")
@@ -131,7 +102,7 @@ class TFEstimator(
         return self._kept()[0]
 
     @property
-    def args(self) -> Namespace:
+    def args(self) -> Namespace:  # type: ignore[override]  # part of the pickled program
         """The arguments for the main function, as given to the constructor."""
         return self._kept()[1]
 
@@ -175,7 +146,7 @@ class TFModel(
         Params._dummy(), "keep_columns", "Keep the input's columns", TypeConverters.toBoolean
     )
 
-    def __init__(self, tf_args):
+    def __init__(self, tf_args: Any):
         super().__init__()
         self._setDefault(
             input_mapping={},
@@ -191,7 +162,7 @@ class TFModel(
             self._keep(Namespace(tf_args))
 
     @property
-    def args(self) -> Namespace:
+    def args(self) -> Namespace:  # type: ignore[override]  # part of the pickled program
         """The arguments given to the constructor; none for a loaded model."""
         return self._kept()[0] if self.isSet(self.program) else Namespace({})
 
@@ -231,7 +202,7 @@ class TFModel(
         )
         spec, fields = pipeline_model.described(spec, dataset.sparkSession)
         names = [field.name for field in fields]
-        reserved = None if args.keep_columns else []
+        reserved: list[str] | None = None if args.keep_columns else []
         stage_columns.check_new("TFModel", dataset, names, reserved)
         if not args.keep_columns:
             task = partial(pipeline_model.predict, spec)
@@ -241,7 +212,7 @@ class TFModel(
         return found.toDF(*dataset.columns, *names)
 
 
-def single_node_env(args):
+def single_node_env(args: Any) -> None:
     """Lets this process use the GPUs that `args` request. See util.single_node_env."""
     if isinstance(args, list):
         import sys
@@ -250,7 +221,7 @@ def single_node_env(args):
     util.single_node_env(getattr(args, "num_gpus", 1))
 
 
-def get_meta_graph_def(saved_model_dir, tag_set):
+def get_meta_graph_def(saved_model_dir: str, tag_set: str) -> NoReturn:
     """TensorFlow 1 only. Raises NotImplementedError."""
     raise UnimplementedError("DEPRECATED: TensorFlow 2 has signatures: tf.saved_model.load(dir)")
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 
-_TEXTS = {str: "string", bytes: "binary"}
+_TEXTS: dict[type, str] = {str: "string", bytes: "binary"}
 
 
 @dataclass(frozen=True)

@@ -5,22 +5,32 @@ from __future__ import annotations
 import argparse
 import copy
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from pyspark.ml.param import Params, TypeConverters
 
 from hearth.errors import invalid
-from hearth.spark.ml_stage import param
+from hearth.spark.ml_stage import all_of, param
 
 
 class TFTypeConverters:
     """Conversions that Spark's TypeConverters lack."""
 
     @staticmethod
-    def toDict(value):
+    def toDict(value: Any) -> dict[Any, Any]:
         """`value` if it is a dict. Raises TypeError."""
         if isinstance(value, dict):
             return value
         raise TypeError(f"Could not convert {value} to dict")
+
+    @staticmethod
+    def toInputMode(value: Any) -> int:
+        """InputMode.SPARK, as a pipeline's rows come from its DataFrame. Raises ValueError."""
+        from hearth.tensorflowonspark.TFCluster import InputMode
+
+        if value == InputMode.TENSORFLOW:
+            raise invalid("InputMode.TENSORFLOW is not possible in a pipeline: use SPARK")
+        return TypeConverters.toInt(value)
 
 
 class Namespace:
@@ -28,7 +38,7 @@ class Namespace:
 
     argv: list[str] | None = None
 
-    def __init__(self, d):
+    def __init__(self, d: Any):
         """Copies `d`. Raises TypeError for other types."""
         if isinstance(d, list):
             self.argv = d
@@ -50,8 +60,6 @@ class Namespace:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Namespace) and self.__dict__ == other.__dict__
 
-    __hash__ = None
-
     def __repr__(self) -> str:
         return str(self.argv if self.argv is not None else self.__dict__)
 
@@ -62,9 +70,13 @@ HasEpochs = param("epochs", "Number of epochs to train", TypeConverters.toInt)
 HasExportDir = param("export_dir", "Directory to export saved_model", TypeConverters.toString)
 HasGraceSecs = param("grace_secs", "Seconds for ps nodes to end", TypeConverters.toInt)
 HasInputMapping = param("input_mapping", "Input tensor by column", TFTypeConverters.toDict)
+HasInputMode = param("input_mode", "Input data feeding mode", TFTypeConverters.toInputMode)
 HasMasterNode = param("master_node", "Job name of the master node", TypeConverters.toString)
 HasModelDir = param("model_dir", "Path to save or load checkpoints", TypeConverters.toString)
-_HasNumPS = param("num_ps", "Number of parameter servers", TypeConverters.toInt, "NumPS")
+HasNumPS = all_of(
+    param("num_ps", "Number of parameter servers", TypeConverters.toInt, "NumPS"),
+    param("driver_ps_nodes", "Run ps on the driver", TypeConverters.toBoolean, "DriverPSNodes"),
+)
 HasOutputMapping = param("output_mapping", "Output column by tensor", TFTypeConverters.toDict)
 HasProtocol = param("protocol", "Network protocol of TensorFlow", TypeConverters.toString)
 HasReaders = param("readers", "Number of reader threads", TypeConverters.toInt)
@@ -75,26 +87,6 @@ HasTensorboard = param("tensorboard", "Launch TensorBoard", TypeConverters.toBoo
 HasTFRecordDir = param(
     "tfrecord_dir", "Directory of TFRecords", TypeConverters.toString, "TFRecordDir"
 )
-_HasDriverPS = param(
-    "driver_ps_nodes", "Run ps on the driver", TypeConverters.toBoolean, "DriverPSNodes"
-)
-_HasInputMode = param("input_mode", "Input data feeding mode", TypeConverters.toInt)
-
-
-class HasNumPS(_HasNumPS, _HasDriverPS):
-    """The number of parameter servers, and where they run."""
-
-
-class HasInputMode(_HasInputMode):
-    """A pipeline's rows come from its DataFrame, so only InputMode.SPARK is possible."""
-
-    def setInputMode(self, value):
-        """Sets input_mode. Raises ValueError for InputMode.TENSORFLOW."""
-        from hearth.tensorflowonspark.TFCluster import InputMode
-
-        if value == InputMode.TENSORFLOW:
-            raise invalid("InputMode.TENSORFLOW is not possible in a pipeline: use SPARK")
-        return self._set(input_mode=value)
 
 
 class TFParams(Params):
@@ -102,7 +94,7 @@ class TFParams(Params):
 
     args: Namespace | None = None
 
-    def merge_args_params(self):
+    def merge_args_params(self) -> Any:
         """The arguments merged with this stage's Params, which take precedence."""
         merged = copy.copy(self.args) if self.args is not None else Namespace({})
         for known in self.params:

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from typing import Any
 
 from hearth.cluster.node import gpu_info
-from hearth.cluster.node.tensorboard import find_in_path
+from hearth.cluster.node.tensorboard import find_in_path as find_in_path
 from hearth.errors import NotFoundError
 from hearth.files.hadoop import add_hadoop_classpath
 from hearth.spark import addresses
 
-__all__ = [
-    "add_hadoop_classpath",
-    "find_in_path",
-    "get_ip_address",
-    "read_executor_id",
-    "single_node_env",
-    "write_executor_id",
-]
 
-
-def single_node_env(num_gpus=1, worker_index=-1, nodes=[]):  # noqa: B006 (the API's default)
+def single_node_env(
+    num_gpus: int = 1,
+    worker_index: int = -1,
+    nodes: Sequence[Any] = [],
+) -> None:
     """Lets a single process use `num_gpus` GPUs and find Hadoop's classes.
 
     Args:
@@ -36,18 +33,18 @@ def single_node_env(num_gpus=1, worker_index=-1, nodes=[]):  # noqa: B006 (the A
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
 
 
-def get_ip_address():
+def get_ip_address() -> str:
     """This host's address on the interface of its default route; 127.0.0.1 without one."""
     return addresses.own_address()
 
 
-def write_executor_id(num):
+def write_executor_id(num: int) -> None:
     """Writes `num` into the file executor_id of the working directory."""
     with open("executor_id", "w", encoding="utf-8") as file:
         file.write(str(num))
 
 
-def read_executor_id():
+def read_executor_id() -> int:
     """The number in the file executor_id of the working directory.
 
     Raises:

@@ -96,7 +96,7 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
         self._lanes = Lanes(rank, self._rendezvous, self._ranks.failure, timeout_s)
 
     def _rendezvous(self, key: str) -> Rendezvous:
-        return rendezvous.meeting_at_master(
+        return rendezvous.at_master(
             publish=lambda text: self._store.set(key, text),
             read=lambda: stores.read(self._store, key, self._timeout_s),
             withdraw=lambda: self._store.delete_key(key),

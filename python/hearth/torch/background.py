@@ -58,10 +58,10 @@ def on_all_ranks(peers: Peers, act: Callable[[Peers], None]) -> Future[None]:
 def _connected(peers: Peers, shown: Future[str], act: Callable[[Peers], None]) -> None:
     """`shown`: the address that rank 0 publishes."""
     from hearth.ranks.group import Ranks
-    from hearth.torch.rendezvous import meeting_at_master
+    from hearth.torch.rendezvous import at_master
 
-    meeting = meeting_at_master(shown.set_result, shown.result, lambda: None)
-    ranks = Ranks(meeting, peers.rank, peers.world, _TIMEOUT_S, _CONNECT_TIMEOUT_S)
+    rendezvous = at_master(shown.set_result, shown.result, lambda: None)
+    ranks = Ranks(rendezvous, peers.rank, peers.world, _TIMEOUT_S, _CONNECT_TIMEOUT_S)
     try:
         act(ThreadPeers(ranks))
     finally:

@@ -36,7 +36,7 @@ class Lanes:
     ):
         self._rank = rank
         self._failure = failure
-        self._meeting_of = rendezvous_of
+        self._rendezvous_of = rendezvous_of
         self._timeout_s = timeout_s
         self._lanes: dict[tuple[int, int], _Lane] = {}
         self._lock = threading.Lock()
@@ -66,7 +66,7 @@ class Lanes:
             lane = self._lanes.get((source, to))
             if lane is None:
                 lane = _Lane(
-                    self._meeting_of(f"{source}-{to}"), self._failure, source, to, self._rank
+                    self._rendezvous_of(f"{source}-{to}"), self._failure, source, to, self._rank
                 )
                 lane.start(self._timeout_s)
                 self._lanes[source, to] = lane
@@ -78,13 +78,13 @@ class _Lane:
 
     def __init__(
         self,
-        meeting: Rendezvous,
+        rendezvous: Rendezvous,
         failure: Callable[[], str | None],
         source: int,
         to: int,
         rank: int,
     ):
-        self._meeting = meeting
+        self._rendezvous = rendezvous
         self._failure = failure
         self._sends = rank == source
         self._name = f"the message from rank {source} to rank {to}"
@@ -123,7 +123,7 @@ class _Lane:
             request, future = item
             try:
                 if self._ranks is None:
-                    self._ranks = Ranks(self._meeting, 0 if self._sends else 1, 2, timeout_s)
+                    self._ranks = Ranks(self._rendezvous, 0 if self._sends else 1, 2, timeout_s)
                 self._ranks.submit(request)(timeout_s)
             except Exception as error:
                 error.add_note(self._name)

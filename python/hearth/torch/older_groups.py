@@ -175,7 +175,7 @@ class OlderGroup(dist.ProcessGroup):
         kind = torch.device(device).type
         if kind == _CPU.type:
             return self.cpu
-        # While init_process_group(device_id=...) creates the group, it has no configuration yet.
+        # init_process_group(device_id=...) calls this before the group has a configuration.
         if kind == _GPU.type and (self._takes_gpu() or self._configuration() is None):
             self._gpu_group()
         return super()._get_backend(device)

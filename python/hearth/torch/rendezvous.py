@@ -18,7 +18,7 @@ def use_key(key: str) -> None:
     _key = key or _key
 
 
-def meeting_at_master(
+def at_master(
     publish: Callable[[str], None], read: Callable[[], str], withdraw: Callable[[], object]
 ) -> Rendezvous:
     """Uses this process's address on the interface towards rank 0, or the loopback address if

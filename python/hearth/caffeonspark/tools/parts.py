@@ -13,6 +13,7 @@ from hearth.caffeonspark.flags import FlagError
 from hearth.files.hadoop_files import HadoopFiles
 from hearth.files.tfrecord_files import file_system, publish, remove_hidden
 from hearth.files.uri import CORE_SCHEMES, is_local, local_path, scheme, serving, whole_uri
+from hearth.spark.task_resources import attempt_id
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -69,12 +70,8 @@ def write_folder(target: str, job: Callable[[], Any]) -> None:
 @contextmanager
 def part_file(target: str, part: int, ending: str = "") -> Iterator[Any]:
     """A task's file, which appears when it is complete; the first attempt to finish wins."""
-    from pyspark import TaskContext
-
-    context: Any = TaskContext.get()
-    attempt = context.taskAttemptId()
     system, path = file_system(target)
-    hidden, final = f"{path}/_part-{part:05d}.{attempt}", f"{path}/part-{part:05d}{ending}"
+    hidden, final = f"{path}/_part-{part:05d}.{attempt_id()}", f"{path}/part-{part:05d}{ending}"
     try:
         with system.open_output_stream(hidden) as file:
             yield file

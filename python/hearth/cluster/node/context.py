@@ -6,7 +6,7 @@ import logging
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from hearth.cluster import results, roles
@@ -195,25 +195,13 @@ class NodeContext:
     def place(self) -> Any:
         """This node's Place among the nodes that take rows, for the collective; None for other
         nodes, and outside of a running node."""
-        from hearth.ranks.place import Place
+        from hearth.ranks.place import Place, by_store
 
         store = getattr(self.mgr, "store", None)
         if self.role in roles.UNFED_ROLES or store is None or not self.collective_key:
             return None
-        return Place(*self.share(), self._meeting)
-
-    def _meeting(self, name: str) -> Any:
-        from hearth.ranks.group import Rendezvous
-
         own = self.cluster_spec[self.role][self.index].rpartition(":")[0]
-        store = self.mgr.store
-        return Rendezvous(
-            publish=lambda text: store.publish(name, text),
-            read=lambda: store.read(name),
-            withdraw=lambda: None,  # each name is used once
-            host=own,
-            key=self.collective_key,
-        )
+        return Place(*self.share(), partial(by_store, store, key=self.collective_key, host=own))
 
     def share(self) -> tuple[int, int]:
         """(this node's number among the nodes that take rows, their count)."""

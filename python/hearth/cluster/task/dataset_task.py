@@ -14,7 +14,7 @@ import numpy as np
 from hearth.cluster.channel import Channel, Message
 from hearth.cluster.errors import NodeError, reported_to_driver
 from hearth.cluster.node_connection import connect, name_of
-from hearth.spark.task_resources import partition_id
+from hearth.spark.task_resources import attempt_id, partition_id
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -59,14 +59,11 @@ def deliver_task(spec: DatasetSpec, batches: Iterator[pa.RecordBatch]) -> Iterat
         TaskError: from deliver()'s NodeError.
     """
     import pyarrow as pa
-    from pyspark import TaskContext
 
-    context = TaskContext.get()
-    attempt = context.taskAttemptId() if context is not None else 0
     runs = _runs(batches) if spec.grouped else [(partition_id(), batches)]
     for index, own in runs:
         with reported_to_driver():
-            rows, digest = deliver(spec, index, attempt, own)
+            rows, digest = deliver(spec, index, attempt_id(), own)
         columns = {"partition": pa.array([index], pa.int32()), "rows": [rows], "hash": [digest]}
         yield pa.record_batch(columns)
 

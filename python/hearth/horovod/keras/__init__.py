@@ -9,6 +9,8 @@ import keras
 
 from hearth.horovod.keras import callbacks as callbacks
 from hearth.horovod.keras import elastic as elastic
+from hearth.horovod.objects import allgather_object as allgather_object
+from hearth.horovod.objects import broadcast_object as broadcast_object
 from hearth.horovod.shared_names import *  # noqa: F403
 from hearth.horovod.tensorflow.keras_parts import *  # noqa: F403
 from hearth.horovod.tensorflow.keras_parts import loader

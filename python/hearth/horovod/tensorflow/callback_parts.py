@@ -20,7 +20,14 @@ def callback_class(keras: Any, module: str, part: type) -> Any:
     return type(part.__name__, (part, keras.callbacks.Callback), about)
 
 
-class BroadcastGlobalVariablesCallback:
+class _Part:
+    """Mixed into Keras's Callback, which sets these attributes."""
+
+    model: Any
+    params: dict[str, Any]
+
+
+class BroadcastGlobalVariablesCallback(_Part):
     """Broadcasts the model and optimizer of rank `root_rank`, after the first minibatch, when both
     have their variables."""
 
@@ -55,7 +62,7 @@ class MetricAverageCallback:
             logs[name] = float(mean)
 
 
-class LearningRateScheduleCallback:
+class LearningRateScheduleCallback(_Part):
     """Sets the learning rate to `initial_lr` times `multiplier`, a number or a function of the
     epoch, from `start_epoch` to before `end_epoch`.
 
@@ -79,14 +86,14 @@ class LearningRateScheduleCallback:
         self.staircase = staircase or not callable(multiplier)
         self.multiplier = multiplier if callable(multiplier) else lambda epoch: multiplier
         self.momentum_correction = momentum_correction
-        self.steps_per_epoch = steps_per_epoch
+        self.steps_per_epoch = steps_per_epoch or 0
         self.current_epoch = 0
         self._momentum: float | None = None
 
     def on_train_begin(self, logs: Any = None) -> None:
         """Raises ValueError if steps_per_epoch is needed and unknown."""
         if not self.staircase and not self.steps_per_epoch:
-            self.steps_per_epoch = self.params.get("steps")
+            self.steps_per_epoch = self.params.get("steps") or 0
             if not self.steps_per_epoch:
                 raise invalid("pass steps_per_epoch=: the number of steps is not known here")
 

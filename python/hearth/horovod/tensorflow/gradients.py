@@ -79,8 +79,10 @@ class Reduction:
         return tf.equal(count, 0)
 
 
-class _ReducingTape:
+class _ReducingTape(tf.GradientTape):
     """Mixed into the class of a tape."""
+
+    _reduction: Reduction
 
     def register_local_source(self, source: Any) -> None:
         """The gradients of this variable are not reduced."""
@@ -119,7 +121,7 @@ def DistributedGradientTape(
         ValueError: gradient_predivide_factor without op=Average.
     """
     kind = type(gradtape)
-    tape = object.__new__(type(kind.__name__, (_ReducingTape, kind), {}))
+    tape: Any = object.__new__(type(kind.__name__, (_ReducingTape, kind), {}))
     tape.__dict__.update(gradtape.__dict__)
     tape._reduction = Reduction(
         compression,

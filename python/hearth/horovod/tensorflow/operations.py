@@ -108,7 +108,7 @@ def grouped_allgather(
         def gradient(*upstream: Any) -> Any:
             own = tf.stack([tf.shape(each)[0] for each in inputs])[None]
             every = carry({"kind": "allgather"}, None, [own], process_set)[0]
-            every = tf.ensure_shape(every, [process_set.size(), len(inputs)])
+            every = tf.ensure_shape(every, [calls.size_of(process_set), len(inputs)])
             means = grouped_allreduce(upstream, op=reductions.Average, process_set=process_set)
             parts = [tf.split(mean, every[:, i]) for i, mean in enumerate(means)]
             return [part[process_set.rank()] for part in parts]
@@ -178,7 +178,7 @@ def alltoall(
         ValueError: the splits do not add up to the rows; in a graph tf.errors.InvalidArgumentError.
         And as allreduce().
     """
-    members = process_set.size()
+    members = calls.size_of(process_set)
 
     def more(values: list[Any]) -> dict[str, Any]:
         return {"splits": _splits(values[0].shape, values[1], members)}
@@ -215,9 +215,14 @@ def reducescatter(
 
     Raises ValueError if `op` is neither Average nor Sum, and as allreduce().
     """
-    scale = [prescale_factor, postscale_factor]
     return grouped_reducescatter(
-        [tensor], device_dense, compression, op, process_set, *scale, name
+        [tensor],
+        compression=compression,
+        op=op,
+        process_set=process_set,
+        prescale_factor=prescale_factor,
+        postscale_factor=postscale_factor,
+        name=name,
     )[0]
 
 
@@ -233,7 +238,7 @@ def grouped_reducescatter(
 ) -> list[Any]:
     """reducescatter() of several tensors in one operation."""
     calls.check_scatter(op)
-    size = process_set.size()
+    size = calls.size_of(process_set)
     call = reductions.reduction(op, prescale_factor, postscale_factor, size)
     factor = prescale_factor * postscale_factor * (size if op == reductions.Sum else 1)
 
@@ -260,8 +265,7 @@ def _reduced(
     tensors: Sequence[Any], op: int, scale: tuple[float, float], more: tuple[Any, Any, Any]
 ) -> list[Any]:
     name, process_set, compression = more
-    calls.set_id(process_set)
-    call = {"kind": "allreduce", **reductions.reduction(op, *scale, process_set.size())}
+    call = {"kind": "allreduce", **reductions.reduction(op, *scale, calls.size_of(process_set))}
 
     @tf.custom_gradient
     def run(*inputs: Any) -> Any:
@@ -285,7 +289,7 @@ def _slices(slices: Any, op: int, name: str | None, process_set: ProcessSet) -> 
     pair = [slices.values, slices.indices]
     values, indices = grouped_allgather(pair, name, process_set=process_set)
     if op == reductions.Average:
-        values = values / tf.cast(process_set.size(), values.dtype)
+        values = values / tf.cast(calls.size_of(process_set), values.dtype)
     return tf.IndexedSlices(values, indices, slices.dense_shape)
 
 

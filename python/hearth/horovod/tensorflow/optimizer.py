@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import MethodType
 from typing import Any
 
 import tensorflow as tf
@@ -12,7 +11,13 @@ from hearth.horovod import reductions
 from hearth.horovod.process_sets import ProcessSet, global_process_set
 from hearth.horovod.tensorflow.compression import Compression
 from hearth.horovod.tensorflow.gradients import Reduction
-from hearth.tensorflow.optimizer_methods import METHODS, decide_together, innermost
+from hearth.tensorflow.optimizer_methods import (
+    METHODS,
+    decide_together,
+    innermost,
+    method_of,
+    replace_method,
+)
 
 _MARK = "_by_hearth_horovod"
 
@@ -56,7 +61,7 @@ def DistributedOptimizer(
         TypeError: not a Keras optimizer.
     """
     target = innermost(optimizer)
-    method = _method_of(target)
+    method = method_of(target, _MARK)
     predivide = gradient_predivide_factor
     reduction = Reduction(
         compression, sparse_as_dense, op, predivide, process_set, scale_local_gradients
@@ -71,21 +76,9 @@ def DistributedOptimizer(
         changed = step.changed(own)
     else:
         changed = METHODS[method](own, reduction.apply)
-    # On this object only, so that Keras saves it with its own class.
-    object.__setattr__(target, method, MethodType(changed, target))
+    replace_method(target, method, changed, _MARK)
     object.__setattr__(target, "register_local_var", lambda each: reduction.local.add(id(each)))
-    object.__setattr__(target, _MARK, True)
     return optimizer
-
-
-def _method_of(optimizer: Any) -> str:
-    """The name of the method that takes gradients. Raises like DistributedOptimizer()."""
-    method = next((each for each in METHODS if hasattr(optimizer, each)), None)
-    if method is None or not hasattr(optimizer, "from_config"):
-        raise TypeError(f"expected a Keras optimizer, not a {type(optimizer).__name__}")
-    if getattr(optimizer, _MARK, False):
-        raise invalid(f"this {type(optimizer).__name__} is a DistributedOptimizer already")
-    return method
 
 
 class _Accumulating:

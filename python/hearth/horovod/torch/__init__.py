@@ -5,6 +5,8 @@ docs/horovod_api.md lists each call.
 
 from __future__ import annotations
 
+from hearth.horovod.objects import allgather_object as allgather_object
+from hearth.horovod.objects import broadcast_object as broadcast_object
 from hearth.horovod.shared_names import *  # noqa: F403
 from hearth.horovod.torch import elastic as elastic
 from hearth.horovod.torch.asynchronous import *  # noqa: F403

@@ -14,7 +14,7 @@ from hearth.horovod.torch import asynchronous
 from hearth.horovod.torch.handles import synchronize
 
 
-class AdasumSteps:
+class AdasumSteps(torch.optim.Optimizer):
     """Mixed into the class of the user's optimizer."""
 
     def _begin(self, parameters: list[tuple[str, Tensor]], options: dict[str, Any]) -> None:

@@ -10,7 +10,6 @@ from torch import Tensor
 
 from hearth.errors import invalid
 from hearth.horovod import calls, reductions
-from hearth.horovod.basics import size
 from hearth.horovod.process_sets import ProcessSet, global_process_set
 from hearth.horovod.torch.handles import Handle, submit
 from hearth.horovod.torch.tensors import is_shared, tensor_of
@@ -92,7 +91,7 @@ def sparse_allreduce_async(
     tensor = tensor.coalesce()
     # Rows of indices first, as ranks have different numbers of rows.
     parts = [tensor.indices().t().contiguous(), tensor.values()]
-    members = process_set.size()
+    members = calls.size_of(process_set)
 
     def finish(arrays: Any) -> Tensor:
         indices, values = (
@@ -165,7 +164,7 @@ def alltoall_async(
     Raises:
         ValueError: the splits do not add up to the rows, or the rows cannot be divided equally.
     """
-    members = process_set.size()
+    members = calls.size_of(process_set)
     sent = _splits(tensor, splits, members)
     call = {"kind": "alltoall", "splits": sent}
 
@@ -232,9 +231,8 @@ def _allreduce(
 def _reduction(
     average: bool | None, op: int | None, before: float, after: float, process_set: ProcessSet
 ) -> dict[str, Any]:
-    calls.set_id(process_set)
     chosen = reductions.chosen(op, average)
-    return reductions.reduction(chosen, before, after, process_set.size() or size())
+    return reductions.reduction(chosen, before, after, calls.size_of(process_set))
 
 
 def _scatter(op: int, before: float, after: float, process_set: ProcessSet) -> dict[str, Any]:

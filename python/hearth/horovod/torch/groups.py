@@ -60,7 +60,8 @@ def partition(
             raise invalid(f"groups={groups}: pass a number, or lists of parameters")
         wanted = [each for each in parameters if each.requires_grad]
         size, more = divmod(len(wanted), min(groups, len(wanted)) or 1)
-        lists, start = [], 0
+        lists: list[list[Tensor]] = []
+        start = 0
         while start < len(wanted):
             end = start + size + (len(lists) < more)
             lists.append(wanted[start:end])

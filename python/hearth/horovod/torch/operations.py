@@ -260,8 +260,9 @@ def reducescatter(
         ValueError: `op` is neither Average nor Sum, or the tensor is a scalar.
         HorovodInternalError: as allreduce().
     """
-    options = [op, process_set, prescale_factor, postscale_factor]
-    [found] = grouped_reducescatter([tensor], name, compression, *options)
+    [found] = grouped_reducescatter(
+        [tensor], name, compression, op, process_set, prescale_factor, postscale_factor
+    )
     return found
 
 

@@ -24,7 +24,7 @@ from hearth.horovod.torch.groups import named, partition
 from hearth.horovod.torch.handles import synchronize
 
 
-class _Reducing:
+class _Reducing(torch.optim.Optimizer):
     """Mixed into the class of the user's optimizer."""
 
     def _begin(self, parameters: list[tuple[str, Tensor]], options: dict[str, Any]) -> None:
@@ -109,17 +109,15 @@ class _Reducing:
 
     def _reduced(self, parameter: Tensor) -> tuple[Tensor, Any, Any]:
         name = self._names.get(id(parameter))
-        if parameter.grad.is_sparse and self._options["sparse_as_dense"]:
-            parameter.grad = parameter.grad.to_dense()
-        if parameter.grad.is_sparse:
+        gradient = parameter.grad
+        assert gradient is not None  # set by backward or synchronize()
+        if gradient.is_sparse and self._options["sparse_as_dense"]:
+            parameter.grad = gradient = gradient.to_dense()
+        if gradient.is_sparse:
             op, process_set = self._options["op"], self._options["process_set"]
-            gradient = parameter.grad
-            return (
-                parameter,
-                asynchronous.sparse_allreduce_async(gradient, name, op, process_set),
-                None,
-            )
-        tensor, ctx = self._options["compression"].compress(parameter.grad)
+            handle = asynchronous.sparse_allreduce_async(gradient, name, op, process_set)
+            return parameter, handle, None
+        tensor, ctx = self._options["compression"].compress(gradient)
         return parameter, asynchronous.allreduce_async_(tensor, name=name, **self._how()), ctx
 
     def synchronize(self) -> None:
@@ -248,7 +246,7 @@ def DistributedOptimizer(
     }
     base = optimizer.__class__
     kind = AdasumSteps if op == reductions.Adasum else _Reducing
-    made = object.__new__(type(base.__name__, (kind, base), {}))
+    made: Any = object.__new__(type(base.__name__, (kind, base), {}))
     made.__dict__.update(optimizer.__dict__)
     made._begin(parameters, options)
     return made

@@ -12,7 +12,7 @@ import pyarrow as pa
 from hearth.errors import invalid
 from hearth.files.input_files import InputFile
 from hearth.files.stored_files import StoredFile
-from hearth.sources.format import Format, Reader, Unit
+from hearth.sources.format import Format, Read, Unit
 from hearth.sources.orc import OrcFormat
 from hearth.sources.parquet import GroupReader, ParquetFormat
 from hearth.sources.tables.columns import Column, has_struct, plain
@@ -63,7 +63,7 @@ class CatalogFormat(Format):
     def joined(self, key: Any, following: Any) -> Any:
         return self._inner.joined(key, following)
 
-    def open(self, file: InputFile, schema: pa.Schema, keys: Sequence[Any]) -> Reader:
+    def open(self, file: InputFile, schema: pa.Schema, keys: Sequence[Any]) -> Read:
         fields = list(self._inner.schema([file.stored]))
         by_name = {column.name: column for column in self.columns}
         found = {
@@ -87,7 +87,19 @@ class CatalogFormat(Format):
         # An ORC file without a selected column reports no rows.
         wanted = pa.schema(list((inside or dict(list(found.items())[:1])).values()))
         names = {name: field.name for name, field in inside.items()}
-        return _Reader(self._inner.open(file, wanted, keys), columns, names)
+        read_file = self._inner.open(file, wanted, keys)
+
+        def read(key: Any) -> Iterator[pa.RecordBatch]:
+            for batch in read_file(key):
+                arrays = [
+                    column.of(batch.column(names[column.name]))
+                    if column.name in names
+                    else column.missing(batch.num_rows)
+                    for column in columns
+                ]
+                yield pa.RecordBatch.from_arrays(arrays, [column.name for column in columns])
+
+        return read
 
     @property
     def _inner(self) -> Format:
@@ -95,28 +107,9 @@ class CatalogFormat(Format):
 
 
 class _Parquet(ParquetFormat):
-    def open(self, file: InputFile, schema: pa.Schema, keys: Sequence[Any]) -> GroupReader:
+    def open(self, file: InputFile, schema: pa.Schema, keys: Sequence[Any]) -> Read:
         # Not all dates of 96-bit timestamps fit in nanoseconds.
-        return GroupReader(file, schema.names, keys, coerce_int96_timestamp_unit="us")
-
-
-class _Reader:
-    """Memory: that of the files' reader. `names`: in the file, by name in the table."""
-
-    def __init__(self, inner: Reader, columns: Sequence[Column], names: dict[str, str]):
-        self._inner = inner
-        self._columns = columns
-        self._names = names
-
-    def read(self, key: Any) -> Iterator[pa.RecordBatch]:
-        for batch in self._inner.read(key):
-            arrays = [
-                column.of(batch.column(self._names[column.name]))
-                if column.name in self._names
-                else column.missing(batch.num_rows)
-                for column in self._columns
-            ]
-            yield pa.RecordBatch.from_arrays(arrays, [column.name for column in self._columns])
+        return GroupReader(file, schema.names, keys, coerce_int96_timestamp_unit="us").read
 
 
 def table_column(field: pa.Field, files: str) -> Column:

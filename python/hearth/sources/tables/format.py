@@ -13,7 +13,7 @@ import pyarrow as pa
 from hearth.errors import invalid
 from hearth.files.input_files import InputFile
 from hearth.files.stored_files import StoredFile
-from hearth.sources.format import Format, Unit
+from hearth.sources.format import Format, Read, Unit
 from hearth.sources.parquet import GroupReader, ParquetFormat, footer_of
 from hearth.sources.tables.columns import Column
 from hearth.sources.tables.data_files import DataFile
@@ -60,9 +60,9 @@ class TableFormat(Format):
     def joined(self, key: Any, following: Any) -> Any:
         return None
 
-    def open(self, file: InputFile, schema: pa.Schema, keys: Sequence[Any]) -> _Reader:
+    def open(self, file: InputFile, schema: pa.Schema, keys: Sequence[Any]) -> Read:
         by_name = {column.name: column for column in self.columns}
-        return _Reader(file, [by_name[name] for name in schema.names], keys)
+        return _Reader(file, [by_name[name] for name in schema.names], keys).read
 
 
 def _count(deleted: np.ndarray, rows: int) -> int:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from tensorflow import keras
 
+from hearth.horovod.objects import allgather_object as allgather_object
+from hearth.horovod.objects import broadcast_object as broadcast_object
 from hearth.horovod.shared_names import *  # noqa: F403
 from hearth.horovod.tensorflow.keras import callbacks as callbacks
 from hearth.horovod.tensorflow.keras import elastic as elastic
