@@ -160,8 +160,9 @@ long ThisThread() {
 }  // namespace
 
 bool On() noexcept {
-  // Relaxed: every span asks, and without a timeline this plain load is all that it costs.
-  const State now = state.load(std::memory_order_relaxed);
+  // Every span asks, and without a timeline this load is all that it costs. Acquire: a thread that
+  // sees kOn also sees the file.
+  const State now = state.load(std::memory_order_acquire);
   if (now != State::kUnknown) return now == State::kOn;
   OpenByEnvironment();
   return state.load() == State::kOn;

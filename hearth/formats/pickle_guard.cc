@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -10,6 +11,7 @@ namespace hearth::formats {
 namespace {
 
 constexpr uint32_t kDeepest = 1000;
+constexpr uint32_t kEmpty = std::numeric_limits<uint32_t>::max();
 
 // Simulates the reader's stack and memo, tracking only the nesting depth of tuples and calls.
 class Walk {
@@ -113,7 +115,7 @@ class Walk {
         marks_.push_back(stack_.size());
         return true;
       case '\x94':  // MEMOIZE
-        return Put(memo_.size());
+        return Put(memoized_);
       // APPEND and BUILD change the value below and take their argument; so do SETITEM, with two
       // arguments, and the opcodes that take all values after a mark.
       case 'a':
@@ -191,16 +193,20 @@ class Walk {
     // A pickle of n bytes memoizes fewer than n values; a larger index is an attempt to make the
     // unpickler allocate.
     if (index >= size_ || !Has(1)) return false;
-    if (index >= memo_.size()) memo_.resize(index + 1);
+    if (index >= memo_.size()) memo_.resize(index + 1, kEmpty);
+    if (memo_[index] == kEmpty) ++memoized_;
     memo_[index] = stack_.back();
     return true;
   }
-  bool Get(uint64_t index) { return index < memo_.size() && Push(memo_[index]); }
+  bool Get(uint64_t index) {
+    return index < memo_.size() && memo_[index] != kEmpty && Push(memo_[index]);
+  }
 
   const char* at_;
   const char* const end_;
   const size_t size_;
-  std::vector<uint32_t> stack_, memo_;  // depths
+  std::vector<uint32_t> stack_, memo_;  // depths; kEmpty in the memo
+  uint64_t memoized_ = 0;               // entries of the memo; MEMOIZE writes to this index
   std::vector<size_t> marks_;           // heights of the stack
 };
 

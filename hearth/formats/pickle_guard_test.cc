@@ -46,6 +46,21 @@ TEST(PickleIsSound, RefusesDeeplyNestedTuples) {
   EXPECT_FALSE(PickleIsSound("\x80\2N" + Repeated(600, "\x85q\0h\0\x86"s) + ".")) << "by the memo";
 }
 
+// MEMOIZE writes to the index that equals the number of memoized values, not to the one after the
+// largest index, as pickle.loads(b"\x80\x04Nr\xf4\x01\x00\x000)\x85\x94h\x01.") == ((),) shows.
+TEST(PickleIsSound, CountsMemoizedValuesAsTheUnpicklerDoes) {
+  const auto nested = [](int times) {
+    std::string pickle = "\x80\4Nr\xf4\1\0\0000)"s;
+    for (int i = 1; i <= times; ++i) {
+      const std::string index = {static_cast<char>(i % 256), static_cast<char>(i / 256), 0, 0};
+      pickle += "\x85\x94" + "0j"s + index;
+    }
+    return pickle + std::string(500, 'N') + ".";
+  };
+  EXPECT_TRUE(PickleIsSound(nested(400)));
+  EXPECT_FALSE(PickleIsSound(nested(1100)));
+}
+
 TEST(PickleIsSound, RefusesOpcodesThatNeedMoreThanTheStackHolds) {
   for (const std::string& body : {"."s, "N\x86."s, "Na."s, "t."s, "e."s, "0."s, "(a."s}) {
     EXPECT_FALSE(PickleIsSound("\x80\2" + body)) << body;

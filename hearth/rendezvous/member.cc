@@ -152,7 +152,13 @@ std::optional<Json> Member::Request(const Json& request, const std::string& answ
     Require(fresh, ErrorCode::kInvalidArgument,
             "two threads of rank {} wait for '{}' at the same time", options_.rank, answer);
   }
-  Send(request);
+  try {
+    Send(request);
+  } catch (...) {  // too large; the name may be asked for again
+    const std::lock_guard lock(mutex_);
+    answers_.erase(answer);
+    throw;
+  }
   std::unique_lock lock(mutex_);
   std::optional<Json>& slot = answers_.at(answer);
   changed_.wait_until(lock, deadline.at(), [&] { return slot || watch_.failed(); });

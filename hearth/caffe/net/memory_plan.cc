@@ -40,7 +40,8 @@ std::vector<Span> FindSpans(const NetGraph& graph) {
   return spans;
 }
 
-void EraseThoseWithMemoryOfTheirOwn(std::vector<Span>* spans) {
+// Removes the blobs that share no memory: those with their own, the unused and the empty ones.
+void EraseUnshared(std::vector<Span>* spans) {
   std::erase_if(*spans, [](const Span& s) { return s.own || s.lowest < 0 || s.count == 0; });
 }
 
@@ -117,7 +118,7 @@ MemoryPlan Place(std::vector<Span> spans, NetGraph& graph, void (Blob::*bind)(Te
     total = std::max(total, span.offset + span.count);
     plan.separate_bytes += span.count * static_cast<int64_t>(sizeof(float));
   }
-  EraseThoseWithMemoryOfTheirOwn(&spans);
+  EraseUnshared(&spans);
   plan.blobs = static_cast<int64_t>(spans.size());
   plan.planned_bytes = total * static_cast<int64_t>(sizeof(float));
   const Tensor memory = TakeMemory(total, spans, graph);
@@ -151,7 +152,7 @@ MemoryPlan ShareDiffs(NetGraph& graph, const std::vector<int>& freed) {
     const void* memory = graph.blobs[span.blobs[0]]->diff_identity();
     if (!wanted[span.blobs[0]] || (memory != nullptr && readers[memory] > 1)) span.own = true;
   }
-  EraseThoseWithMemoryOfTheirOwn(&spans);
+  EraseUnshared(&spans);
   MemoryPlan plan = Place(spans, graph, &Blob::BindDiff);
   // Each Forward overwrites them, so no values need to be kept.
   for (const int id : freed) {
@@ -190,7 +191,7 @@ MemoryPlan ShareData(NetGraph& graph, const std::vector<std::string>& kept) {
     all.own = all.own || spans[i].own || all.count != spans[i].count;
     spans[i].count = 0;
   }
-  EraseThoseWithMemoryOfTheirOwn(&spans);
+  EraseUnshared(&spans);
   return Place(std::move(spans), graph, &Blob::BindData);
 }
 

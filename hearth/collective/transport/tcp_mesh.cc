@@ -121,15 +121,15 @@ class Mesh {
   void Admit(rendezvous::Link& caller, const std::string& claim) {
     const rendezvous::Identity identity =
         rendezvous::CheckClaim(credentials_, caller.hello(), claim);
-    const auto generation = static_cast<uint32_t>(setup_.generation);
-    const bool same = identity.generation == generation;
-    const auto verdict =
-        same ? rendezvous::Verdict::kAccepted : rendezvous::Verdict::kOtherGeneration;
-    // Sent before the check below, so that a client of another generation learns why it is refused.
-    caller.Send(rendezvous::MakeVerdict(credentials_, caller.hello(), claim, verdict, generation));
-    Require(same, ErrorCode::kPermissionDenied, "rank {} has generation {}, expected {}",
-            identity.rank, identity.generation, generation);
     const size_t index = IndexOf(identity);
+    const rendezvous::Verdict verdict = Judge(identity, index);
+    const auto generation = static_cast<uint32_t>(setup_.generation);
+    // Sent before the check below, so that a client which knows the token learns why it is refused.
+    caller.Send(rendezvous::MakeVerdict(credentials_, caller.hello(), claim, verdict, generation));
+    Require(verdict == rendezvous::Verdict::kAccepted, ErrorCode::kPermissionDenied,
+            "rank {} of generation {} is not expected: each higher rank of generation {} connects "
+            "once",
+            identity.rank, identity.generation, generation);
     connections_[index] = caller.Release();
     --missing_;
   }
@@ -141,19 +141,21 @@ class Mesh {
     caller.Close();
   }
 
-  // Only higher ranks connect to this one. A second connection of a rank is refused: it would
-  // replace one that may be in use.
+  // Only higher ranks connect to this one. Returns the number of ranks for any other one.
   size_t IndexOf(const rendezvous::Identity& identity) const {
     const auto found = std::find_if(setup_.ranks.begin() + setup_.self + 1, setup_.ranks.end(),
                                     [&](const MeshRank& rank) {
                                       return static_cast<uint32_t>(rank.peer.rank) == identity.rank;
                                     });
-    Require(found != setup_.ranks.end(), ErrorCode::kPermissionDenied,
-            "rank {} is not one of the expected ranks", identity.rank);
-    const auto index = static_cast<size_t>(found - setup_.ranks.begin());
-    Require(!connections_[index].has_value(), ErrorCode::kPermissionDenied,
-            "rank {} is connected already", identity.rank);
-    return index;
+    return static_cast<size_t>(found - setup_.ranks.begin());
+  }
+
+  // A second connection of a rank is refused: it would replace one that may be in use.
+  rendezvous::Verdict Judge(const rendezvous::Identity& identity, size_t index) const {
+    using enum rendezvous::Verdict;
+    if (identity.generation != static_cast<uint32_t>(setup_.generation)) return kOtherGeneration;
+    if (index == setup_.ranks.size()) return kUnknownRank;
+    return connections_[index].has_value() ? kRankTaken : kAccepted;
   }
 
   std::string FirstMissing() const {

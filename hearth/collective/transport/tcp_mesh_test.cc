@@ -153,6 +153,19 @@ TEST_F(TcpMesh, RejectsAnOldGeneration) {
   accepting.Join();
 }
 
+TEST_F(TcpMesh, TellsARankThatIsNotExpected) {
+  Thread accepting("rank 0", [&] {
+    MeshSetup setup = Setup(0);
+    setup.ranks[1].peer.rank = 7;
+    EXPECT_TRUE(Connect(setup)[1].has_value());
+  });
+  EXPECT_THAT(ErrorOf(Setup(1), 20), HasSubstr("there is no such rank"));
+  MeshSetup seventh = Setup(1);
+  seventh.ranks[1].peer.rank = 7;
+  EXPECT_TRUE(Connect(seventh)[0].has_value());
+  accepting.Join();
+}
+
 TEST_F(TcpMesh, ManySlowClientsDoNotLockRanksOut) {
   Thread accepting("rank 0", [&] { EXPECT_TRUE(Connect(Setup(0))[1].has_value()); });
   rendezvous::SlowClients clients([&] { return Call(); }, 300);
