@@ -38,9 +38,8 @@ void RingAllGather(const Exchange& exchange, Buffer data, const std::vector<Rang
                    Deadline deadline);
 
 // Sums float32 values that are sent in 16 bits: a direct reduce-scatter, in which the owner of a
-// part adds the other ranks' values in rank order to its own float32 values, and a direct all-gather
-// of the rounded sums. Half the ring's bytes in 2 steps per
-// window.
+// part adds the other ranks' values in rank order to its own float32 values, and a direct
+// all-gather of the rounded sums. Half the ring's bytes in 2 steps per window.
 void NarrowAllReduce(const Exchange& exchange, Buffer data, Wire wire, Deadline deadline);
 
 // Every block is sent directly to its rank: one step.
