@@ -50,12 +50,12 @@ TEST(PickleIsSound, RefusesDeeplyNestedTuples) {
 // largest index, as pickle.loads(b"\x80\x04Nr\xf4\x01\x00\x000)\x85\x94h\x01.") == ((),) shows.
 TEST(PickleIsSound, CountsMemoizedValuesAsTheUnpicklerDoes) {
   const auto nested = [](int times) {
-    std::string pickle = "\x80\4Nr\xf4\1\0\0000)"s;
+    std::string pickle = "\x80\4Nr\xd0\7\0\0000)"s;
     for (int i = 1; i <= times; ++i) {
       const std::string index = {static_cast<char>(i % 256), static_cast<char>(i / 256), 0, 0};
       pickle += "\x85\x94" + "0j"s + index;
     }
-    return pickle + std::string(500, 'N') + ".";
+    return pickle + std::string(2000, 'N') + ".";
   };
   EXPECT_TRUE(PickleIsSound(nested(400)));
   EXPECT_FALSE(PickleIsSound(nested(1100)));

@@ -29,8 +29,7 @@ void OnCompressError(j_common_ptr info) {
   std::longjmp(manager->escape, 1);
 }
 
-// The caller frees the buffer.
-// Plain C types only, as setjmp requires; so the buffer is the caller's, also after an error.
+// Uses plain C types only, as setjmp requires. The caller frees `buffer`, also after an error.
 bool Compress(const Image& image, int quality, CompressErrors* errors, unsigned char** buffer,
               unsigned long* size) {
   jpeg_compress_struct info{};

@@ -35,7 +35,8 @@ Scratch& ScratchOfThisThread() {
 ImageOptions Checked(const ImageOptions& options) {
   Require(options.height > 0 && options.width > 0 && options.height <= kMaxSide &&
               options.width <= kMaxSide,
-          ErrorCode::kInvalidArgument, "images of {} x {} pixels: sides are 1 to {}",
+          ErrorCode::kInvalidArgument,
+          "cannot resize images to {} x {} pixels: height and width must be from 1 to {}",
           options.height, options.width, kMaxSide);
   Require(options.type != PixelType::kUint8 || (!options.mean && !options.std),
           ErrorCode::kInvalidArgument,

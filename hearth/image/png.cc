@@ -30,7 +30,8 @@ void OnPngError(png_structp png, png_const_charp message) {
   png_longjmp(png, 1);
 }
 
-// libpng would print warnings to stderr. Whatever affects the pixels is an error.
+// libpng would print warnings to stderr. It drops optional chunks that are damaged, also a
+// palette's transparency, as other readers do.
 void OnWarning(png_structp, png_const_charp) {}
 
 void ReadBytes(png_structp png, png_bytep to, png_size_t count) {

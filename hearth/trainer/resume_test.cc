@@ -193,7 +193,7 @@ TEST_F(ResumeTest, IgnoresSnapshotsOfAnotherRun) {
   const Trained again = TrainAgain(whole);
   EXPECT_EQ(StartOf(again), 0);
   EXPECT_EQ(again.hashes, unbroken.hashes);
-  EXPECT_THAT(log_, HasSubstr("yet: training starts from the beginning"));
+  EXPECT_THAT(log_, HasSubstr("yet: training starts where the run began"));
 }
 
 TEST_F(ResumeTest, ACaffeSnapshotResumesAtTheStartOfAnEpochWithAWarning) {

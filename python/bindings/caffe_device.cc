@@ -4,6 +4,7 @@
 #include <nanobind/nanobind.h>
 
 #include "caffe_module.h"
+#include "gil.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -19,11 +20,15 @@ caffe::ComputeDevice mode_device;
 const caffe::ComputeDevice& ModeDevice() { return mode_device; }
 
 void RegisterDevice(nb::module_& m) {
-  m.def("count_gpus", caffe::CountCudaDevices, "Number of CUDA devices that this process can use.");
+  // The first call loads the library of devices, and with it torch's CUDA libraries: seconds.
+  m.def("count_gpus", caffe::CountCudaDevices, ReleaseGil(),
+        "Number of CUDA devices that this process can use.");
   m.def(
       "use_cpu", [] { mode_device = {}; }, "Nets built after this call compute on the CPU.");
   m.def(
-      "use_gpu", [](size_t device) { mode_device = caffe::CudaDevice(device); }, "device"_a,
+      "use_gpu",
+      [](size_t device) { mode_device = WithoutGil([&] { return caffe::CudaDevice(device); }); },
+      "device"_a,
       "Nets built after this call compute on this CUDA device. Raises ValueError if it does "
       "not exist.");
 }

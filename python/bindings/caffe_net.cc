@@ -20,7 +20,7 @@
 #include "caffe_module.h"
 #include "gil.h"
 #include "hearth/base/error.h"
-#include "hearth/caffe/net/array_fed.h"
+#include "hearth/caffe/net/array_input.h"
 #include "hearth/caffe/net/net.h"
 #include "hearth/caffe/snapshot/snapshot.h"
 #include "hearth/caffe/snapshot/snapshot_hdf5.h"
@@ -87,7 +87,7 @@ std::unique_ptr<Net> NetForInference(const std::string& prototxt, const std::str
 
 void SetInputArrays(Net& net, const Array& data, const Array& labels) {
   for (const caffe::NetLayer& layer : net.layers()) {
-    if (auto* fed = dynamic_cast<caffe::ArrayFed*>(layer.layer.get())) {
+    if (auto* fed = dynamic_cast<caffe::ArrayInput*>(layer.layer.get())) {
       return fed->SetArrays(CopyOf(data), CopyOf(labels));
     }
   }

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "caffe_module.h"
+#include "gil.h"
 #include "hearth/caffe/net/net_filter.h"
 #include "hearth/caffe/net/net_splits.h"
 #include "hearth/caffe/proto/text_writer.h"
@@ -40,7 +41,8 @@ void RegisterNetText(nb::module_& m) {
         "Removes the layers that the include and exclude rules of its state filter out.");
   m.def("insert_splits", InsertSplits, "prototxt"_a,
         "Inserts Split layers for blobs with several consumers.");
-  m.def("read_solver", ReadSolver, "uri"_a,
+  // The URI may be of another host.
+  m.def("read_solver", ReadSolver, "uri"_a, ReleaseGil(),
         "Reads a solver's file as prototxt in the current format. Raises ValueError as "
         "'file:line:column: "
         "...'.");

@@ -132,11 +132,7 @@ nb::object Binaries(const GatheredColumn& column, int64_t rows) {
     for (const Copy& copy : copies) std::memcpy(copy.to, copy.from.data(), copy.from.size());
     return true;
   };
-  if (bytes >= kMuch) {
-    WithoutGil(fill);
-  } else {
-    fill();
-  }
+  bytes >= kMuch ? WithoutGil(fill) : fill();
   return binaries;
 }
 

@@ -193,7 +193,7 @@ def test_a_mean_without_channels_is_for_inputs_of_one() -> None:
     steps = caffe.io.Transformer({"data": (1, 1, 4, 5)})
     steps.set_mean("data", np.ones((4, 5)))
     assert steps.mean["data"].shape == (1, 4, 5)
-    with pytest.raises(ValueError, match="does not fit"):
+    with pytest.raises(ValueError, match="but its mean has"):
         steps.set_mean("data", np.ones((5, 4)))
 
 

@@ -374,3 +374,26 @@ say(count)
 def test_random_orders_in_process_sets_that_overlap(ranks, tmp_path):
     ranks.append(Ranks("torch", tmp_path, RANDOM, world=3, start=START))
     assert min(ranks[0].say(rank) for rank in range(3)) > 200
+
+
+NOT_TORCHS = """
+class Descent:
+    def __init__(self, parameters):
+        self.param_groups, self.state = [{"params": list(parameters)}], {}
+    def step(self, closure=None): return "stepped"
+    def zero_grad(self): return "cleared"
+net = torch.nn.Linear(2, 1)
+for options in ({}, {"op": hvd.Adasum}):
+    optimizer = hvd.DistributedOptimizer(
+        Descent(net.parameters()), net.named_parameters(), **options)
+    net(torch.ones(1, 2)).sum().backward()
+    assert optimizer.step() == "stepped"
+    assert optimizer.zero_grad() == "cleared"
+assert "has no ranks" in raised(ValueError, hvd.add_process_set, [])
+hvd.shutdown()
+"""
+
+
+def test_an_optimizer_need_not_derive_from_torchs(ranks, tmp_path):
+    ranks.append(Ranks("torch", tmp_path, NOT_TORCHS, world=1, start=START))
+    ranks[0].wait()

@@ -108,7 +108,7 @@ def test_a_transform_changes_and_drops_rows(converter):
     ("options", "expected"),
     [
         ({"cur_shard": 0}, "set both"),
-        ({"cur_shard": 2, "shard_count": 2}, "cur_shard is 2 of 2"),
+        ({"cur_shard": 2, "shard_count": 2}, "cur_shard is 2 and shard_count 2"),
         ({"cur_shard": 0, "shard_count": 200, "num_epochs": None}, "has no row"),
         ({"batch_size": 0}, "batch_size is 0"),
         ({"num_epochs": 0}, "num_epochs is 0"),

@@ -53,7 +53,7 @@ def test_parts_that_were_saved_by_separate_calls_are_reported_by_their_steps(tmp
     ctx.checkpoint(12, data={"batch": 12})
     with pytest.raises(HearthError) as found:
         ctx.restore(model=model, data={})
-    words = "has data of step 12, but no 'model'; the newest that has it is of step 10"
+    words = "of step 12 has data, but not 'model' (the newest that has it is of step 10)"
     assert words in str(found.value)
 
 

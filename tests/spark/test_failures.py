@@ -10,7 +10,7 @@ import time
 import pytest
 from faults import trainers
 
-from hearth import HearthError
+from hearth import HearthError, UnavailableError
 from hearth.caffe_jobs.launch import session_conf
 from hearth.caffeonspark import CaffeOnSpark, DataSource, FlagError
 from hearth.spark import session as spark_session
@@ -85,10 +85,13 @@ def test_a_killed_trainer_is_named_and_the_others_end(spark, digits, earlier):
 
     killer = threading.Thread(target=kill_one)
     killer.start()
-    with pytest.raises(HearthError, match=r"rank \d on host \S+ (went away|failed)"):
+    with pytest.raises(UnavailableError, match=r"rank \d on host \S+ (went away|failed)") as raised:
         train(spark, conf)
     reported = time.monotonic()
     killer.join()
+    assert raised.value.code == "unavailable"
+    assert raised.value.lost
+    assert f"rank {raised.value.rank} on host {raised.value.host}" in str(raised.value)
     assert reported - killed[0][1] < 30
     assert no_trainer_left(earlier)
 

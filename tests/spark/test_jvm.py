@@ -175,7 +175,7 @@ NO_SOURCES = {
     "programs.MakesBatches": "has a nextBatch(), which nothing calls",
     "programs.HasNoConstructor": "has no public constructor (Config, Int, Boolean)",
     "programs.IsNoSource": "is not a subclass of com.yahoo.ml.caffe.DataSource",
-    "programs.Missing": "the jar of a class in Scala or Java, and hearth's, among --jars",
+    "programs.Missing": "its jar and hearth's must be among --jars",
 }
 
 

@@ -40,7 +40,7 @@ ImageReader::ImageReader(const TransformationParameter& transform, Phase phase, 
   output_ = {input.channels, transformer_.OutputSize(input.height),
              transformer_.OutputSize(input.width)};
   // mean_values that do not fit the channels would make every row invalid, so they are an error
-  // here. The size that a mean file or a crop needs is that of each row's image, not `input`.
+  // here. A mean file and a crop larger than `input` are compared with each row's own image later.
   if (!transform.has_mean_file() && input.height >= output_.height &&
       input.width >= output_.width) {
     transformer_.RequireFits(input.channels, input.height, input.width);

@@ -13,8 +13,8 @@
 namespace hearth::device {
 namespace {
 
-// What the thread's last failure was: read by the caller, which must not see C++ exceptions of a
-// library with another compiler or version of torch.
+// The thread's last failure. It crosses to the caller as text: C++ exceptions must not, as the two
+// libraries may come from different compilers and versions of torch.
 thread_local std::string problem;
 
 int32_t Fail(int32_t code, std::string text) {

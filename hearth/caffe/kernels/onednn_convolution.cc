@@ -40,8 +40,8 @@ struct OnednnConvolution::Primitives {
 
   // Images have their channels last, as the blobs between convolutions do, so that they are used in
   // place. The weights' layout is left to oneDNN, which is fastest with blocks; each call reorders
-  // them, as they change with every step. With bfloat16, factors are narrow, while results and
-  // gradients stay float32.
+  // them, as they change with every step. With bfloat16, the factors of products (x, w and dy)
+  // are narrow, while results stay float32.
   explicit Primitives(const Spec& given) : spec(given), shape(given) {
     const auto type = spec.bfloat16 ? memory::data_type::bf16 : kFloat;
     x = {shape.x, type, shape.images};

@@ -118,7 +118,7 @@ class BatchNormLayer : public Layer, public Normalization {
   }
 
  private:
-  // [rows, channels, values of a channel]
+  // As [rows, channels, values of a channel]: statistics are over the first and the last axis.
   Tensor Channels(const Tensor& tensor) const { return tensor.view({rows_, channels_, inner_}); }
 
   void ForwardOnDevice(const Blobs& bottom, const Blobs& top) {

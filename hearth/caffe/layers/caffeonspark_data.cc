@@ -1,16 +1,16 @@
 // CoSData, CaffeOnSpark's data layer: one top per column of a DataFrame.
 #include "hearth/base/error.h"
 #include "hearth/caffe/data/caffeonspark_top.h"
-#include "hearth/caffe/layers/fed_data.h"
+#include "hearth/caffe/layers/row_data.h"
 #include "hearth/caffe/net/layer_registry.h"
 
 namespace hearth::caffe {
 namespace {
 
-class CosDataLayer : public FedDataLayer {
+class CosDataLayer : public RowDataLayer {
  public:
   CosDataLayer(const LayerParameter& param, const NetContext& context)
-      : FedDataLayer(param, context) {
+      : RowDataLayer(param, context) {
     for (const auto& top : param.cos_data_param().top()) {
       columns_.emplace_back(top, context.phase, context.resize_images);
     }

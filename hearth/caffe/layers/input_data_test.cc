@@ -3,7 +3,7 @@
 #include "hearth/base/error.h"
 #include "hearth/caffe/data/testing/row_testing.h"
 #include "hearth/caffe/layers/testing/layer_testing.h"
-#include "hearth/caffe/net/array_fed.h"
+#include "hearth/caffe/net/array_input.h"
 #include "hearth/caffe/tensor/testing/tensor_testing.h"
 
 namespace hearth::caffe {
@@ -33,7 +33,7 @@ std::vector<LayerCase> DataCases() {
           "width: 2 }",
           constant({Array({2, 1, 1, 2}, {0, 1, 2, 3}), Array({2, 1, 1, 1}, {0, 1})}), 2);
   memory.prepare_layer = [](Layer* layer) {
-    dynamic_cast<ArrayFed&>(*layer).SetArrays(Arange(4).view({2, 1, 1, 2}), Arange(2));
+    dynamic_cast<ArrayInput&>(*layer).SetArrays(Arange(4).view({2, 1, 1, 2}), Arange(2));
   };
   LayerCase parameter{"parameter",
                       "type: 'Parameter' parameter_param { shape { dim: 2 dim: 3 } }",

@@ -6,8 +6,8 @@
 #include "hearth/base/error.h"
 #include "hearth/caffe/data/image_reader.h"
 #include "hearth/caffe/data/row_values.h"
-#include "hearth/caffe/layers/fed_data.h"
-#include "hearth/caffe/net/array_fed.h"
+#include "hearth/caffe/layers/row_data.h"
+#include "hearth/caffe/net/array_input.h"
 #include "hearth/caffe/net/layer_registry.h"
 
 namespace hearth::caffe {
@@ -15,10 +15,10 @@ namespace {
 
 // Row columns: data (bytes, or numbers for pixels) and label; optional channels, height, width and
 // encoded.
-class MemoryDataLayer : public FedDataLayer, public ArrayFed {
+class MemoryDataLayer : public RowDataLayer, public ArrayInput {
  public:
   MemoryDataLayer(const LayerParameter& param, const NetContext& context)
-      : FedDataLayer(param, context),
+      : RowDataLayer(param, context),
         size_{param.memory_data_param().channels(), param.memory_data_param().height(),
               param.memory_data_param().width()},
         reader_(param.transform_param(), context.phase, size_, context.resize_images) {}
@@ -50,7 +50,7 @@ class MemoryDataLayer : public FedDataLayer, public ArrayFed {
 
   void Reshape(const Blobs& bottom, const Blobs& top) override {
     if (is_fed() || !data_.defined()) {
-      FedDataLayer::Reshape(bottom, top);
+      RowDataLayer::Reshape(bottom, top);
       return;
     }
     top[0]->Reshape({batch_size(), size_.channels, size_.height, size_.width});
@@ -61,7 +61,7 @@ class MemoryDataLayer : public FedDataLayer, public ArrayFed {
   // Arrays are delivered unchanged: transform_param applies to rows.
   void Forward(const Blobs& bottom, const Blobs& top) override {
     if (is_fed()) {
-      FedDataLayer::Forward(bottom, top);
+      RowDataLayer::Forward(bottom, top);
       return;
     }
     Require(data_.defined(), ErrorCode::kInvalidArgument,
@@ -76,7 +76,7 @@ class MemoryDataLayer : public FedDataLayer, public ArrayFed {
   }
 
  protected:
-  bool is_fed() const override { return FedDataLayer::is_fed() && param_.has_source_class(); }
+  bool is_fed() const override { return RowDataLayer::is_fed() && param_.has_source_class(); }
 
   void ReadRow(const dataset::Minibatch::Row& row, uint64_t seed,
                const std::vector<float*>& tops) const override {

@@ -3,7 +3,7 @@
 #include "hearth/base/error.h"
 #include "hearth/caffe/data/testing/row_testing.h"
 #include "hearth/caffe/layers/testing/layer_testing.h"
-#include "hearth/caffe/net/array_fed.h"
+#include "hearth/caffe/net/array_input.h"
 #include "hearth/caffe/tensor/testing/tensor_testing.h"
 #include "hearth/image/testing/image_testing.h"
 
@@ -129,7 +129,7 @@ TEST(MemoryData, RepeatsItsArrays) {
   LayerRun run(row);
   EXPECT_EQ(run.layer().Fetch(), std::nullopt);
   EXPECT_THROW(run.Forward(), Error);
-  auto& arrays = dynamic_cast<ArrayFed&>(run.layer());
+  auto& arrays = dynamic_cast<ArrayInput&>(run.layer());
   arrays.SetArrays(Arange(12).view({4, 1, 1, 3}), Arange(4));
   for (const float first : {0.f, 6.f, 0.f}) {
     run.Forward();
@@ -142,7 +142,7 @@ TEST(MemoryData, RepeatsItsArrays) {
 TEST(MemoryData, RejectsMismatchedArrays) {
   const LayerCase row = ByArrays();
   LayerRun run(row);
-  auto& arrays = dynamic_cast<ArrayFed&>(run.layer());
+  auto& arrays = dynamic_cast<ArrayInput&>(run.layer());
   EXPECT_THROW(arrays.SetArrays(Tensor::Zeros({4, 1, 3, 1}), Tensor::Zeros({4})), Error);
   EXPECT_THROW(arrays.SetArrays(Tensor::Zeros({3, 1, 1, 3}), Tensor::Zeros({3})), Error);
   EXPECT_THROW(arrays.SetArrays(Tensor::Zeros({4, 1, 1, 3}), Tensor::Zeros({3})), Error);

@@ -202,11 +202,12 @@ std::string Beside(const std::string& state, const std::string& file) {
   return storage::Join(storage::FolderOf(state), file);
 }
 
-// The run that made a snapshot, if its seal is intact.
+// The run that made a snapshot. Nothing if its seal is missing or damaged: the caller then has no
+// run whose snapshots it may use instead.
 std::optional<std::string> RunOf(const std::string& state) {
   try {
     return ReadSeal(SealOf(state)).value("run", "");
-  } catch (const std::exception&) {
+  } catch (const std::exception&) {  // Error, or json's where `run` is no string
     return std::nullopt;
   }
 }

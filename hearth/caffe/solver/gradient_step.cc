@@ -16,7 +16,7 @@
 namespace hearth::caffe {
 
 GradientStep::GradientStep(const SolverParameter& param, const SolverOptions& options, Net& net,
-                           FeedCursor& feed)
+                           RowCursor& feed)
     : param_(param), options_(options), net_(net), feed_(feed) {
   net_.params().BindDiff(options_.sync->AllocateDiff(net_.params().layout()));
   const bool separate = options_.train_context.device.separate;

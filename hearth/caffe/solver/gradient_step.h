@@ -7,7 +7,7 @@
 
 #include "hearth/caffe/net/net.h"
 #include "hearth/caffe/proto/messages.h"
-#include "hearth/caffe/solver/feed_cursor.h"
+#include "hearth/caffe/solver/row_cursor.h"
 #include "hearth/caffe/solver/solver_options.h"
 
 namespace hearth::caffe {
@@ -29,7 +29,7 @@ class GradientStep {
   // Accumulates `net`'s gradient in the sync's memory, and reports each parameter to the sync as
   // soon as backward has finished it. All parameters must outlive it.
   GradientStep(const SolverParameter& param, const SolverOptions& options, Net& net,
-               FeedCursor& feed);
+               RowCursor& feed);
   GradientStep(const GradientStep&) = delete;
   GradientStep& operator=(const GradientStep&) = delete;
 
@@ -50,7 +50,7 @@ class GradientStep {
   const SolverParameter& param_;
   const SolverOptions& options_;
   Net& net_;
-  FeedCursor& feed_;
+  RowCursor& feed_;
   bool reduced_on_device_ = false;  // gradients are reduced by the sync on the device
   std::vector<size_t> statistics_;  // learnable parameters that ranks average: BatchNorm's
   StepGradient gradient_;           // of the current iteration

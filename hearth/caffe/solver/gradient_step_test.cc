@@ -65,7 +65,7 @@ class GradientStepTest : public testing::Test {
   SolverObserver observer_;
   const std::shared_ptr<RecordingSync> sync_ = std::make_shared<RecordingSync>();
   std::unique_ptr<Net> net_;
-  std::optional<FeedCursor> feed_;
+  std::optional<RowCursor> feed_;
   std::optional<GradientStep> step_;
 };
 

@@ -11,9 +11,9 @@
 #include "hearth/caffe/net/net.h"
 #include "hearth/caffe/proto/messages.h"
 #include "hearth/caffe/snapshot/snapshot_seal.h"
-#include "hearth/caffe/solver/feed_cursor.h"
 #include "hearth/caffe/solver/gradient_step.h"
 #include "hearth/caffe/solver/learning_rate.h"
+#include "hearth/caffe/solver/row_cursor.h"
 #include "hearth/caffe/solver/snapshot_writer.h"
 #include "hearth/caffe/solver/solver_options.h"
 #include "hearth/caffe/solver/test_nets.h"
@@ -105,7 +105,7 @@ class Solver {
   const uint64_t seed_;
   LearningRate learning_rate_;
   const std::unique_ptr<Net> net_;
-  FeedCursor feed_;
+  RowCursor feed_;
   TestNets tests_;
   GradientStep gradient_;
   WeightUpdate update_;

@@ -20,8 +20,8 @@ class WeightUpdate {
   // Allocates the history on the net's device. All parameters must outlive it.
   WeightUpdate(const SolverParameter& param, const SolverOptions& options, Net& net);
 
-  // Updates weights and history in iteration `iteration` with learning rate `rate`; `weight`
-  // minibatches are behind the diffs. Clips the gradient first.
+  // Updates weights and history in iteration `iteration` with learning rate `rate`. The
+  // diffs are the sum over `weight` minibatches. Clips the gradient first.
   void Apply(int iteration, float rate, double weight);
 
   // Shares the history of `owner`, whose net's weights `net` already shares, and updates part

@@ -325,7 +325,7 @@ void TcpTransport::Wait(Deadline deadline) {
   if (ready == 0 && deadline.expired()) ThrowLate();
 }
 
-// Names the peer that is the likely cause. A rank from which nothing arrives comes first; a send
+// Names the peer that is the likely cause. A rank whose data are missing comes first; a send
 // that is stuck is often only the consequence of another rank's absence.
 void TcpTransport::ThrowLate() const {
   for (const PeerState* state : active_) {

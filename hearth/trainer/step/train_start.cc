@@ -39,7 +39,7 @@ std::optional<caffe::TrainingPosition> TrainStart::LoadFiles() {
     if (const auto last = caffe::FindSnapshot(solver_.snapshot_prefix(), job_.run)) {
       return solver_.LoadSnapshot(last->state, last->model);
     }
-    log::Warning("This run has no snapshot {}_iter_* yet: training starts from the beginning",
+    log::Warning("This run has no snapshot {}_iter_* yet: training starts where the run began",
                  solver_.snapshot_prefix());
   }
   if (!job_.snapshot.empty()) {

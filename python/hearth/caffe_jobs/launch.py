@@ -151,7 +151,7 @@ class _Attempt:
         self._inbox: queue.SimpleQueue[Message] = queue.SimpleQueue()
         self._coordinator: Any = None
         self._live: LiveEvents | None = None  # with Spark Connect
-        # Whether the ranks write to this process's standard error, as its JVM is the executor.
+        # Local mode: the executor is this process's JVM, so ranks share its standard error.
         self._local = spark.conf.get("spark.master", "").partition("[")[0] == "local"
         self._job: SparkJob | None = None
         self._ending = threading.Event()

@@ -46,8 +46,12 @@ class Leader:
         self._acceptor: Acceptor | None = None
         if place.world > 1:
             self._listen(place.rendezvous_of(name))
-            with self._changed:
-                self._changed.wait_for(lambda: len(self._hosts) == place.world, timeout_s)
+            try:
+                with self._changed:
+                    self._changed.wait_for(lambda: len(self._hosts) == place.world, timeout_s)
+            except BaseException:  # an interrupt
+                self.close()
+                raise
         missing = [r for r in range(place.world) if r not in self._hosts]
         if missing:
             self.close()

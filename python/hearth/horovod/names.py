@@ -29,7 +29,7 @@ def forget() -> None:
 
 
 def note_join() -> None:
-    """All ranks have returned from join(): operation numbers are equal on all ranks from now on."""
+    """Restarts the operation numbers after join(), so that they are equal on all ranks."""
     global _joins
     _joins += 1
     _numbers.clear()

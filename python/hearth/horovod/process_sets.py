@@ -103,7 +103,9 @@ def add_process_set(process_set: ProcessSet | Sequence[int]) -> ProcessSet:
     if process_set.process_set_id is not None:
         raise invalid(f"{process_set} is registered already")
     ranks = process_set.ranks
-    if not ranks or ranks[0] < 0 or ranks[-1] >= size:
+    if not ranks:
+        raise invalid(f"a process set has no ranks: pass ranks from 0 to {size - 1}")
+    if ranks[0] < 0 or ranks[-1] >= size:
         raise invalid(
             f"process set {ranks} has ranks that do not exist: pass ranks from 0 to {size - 1}"
         )

@@ -39,7 +39,8 @@ class BatchOptions:
             raise invalid(f"num_epochs is {self.num_epochs}: it must be at least 1, or None")
         if not 0 <= self.cur_shard < self.shard_count:
             raise invalid(
-                f"cur_shard is {self.cur_shard}: it must be from 0 to {self.shard_count - 1}"
+                f"cur_shard is {self.cur_shard} and shard_count {self.shard_count}: cur_shard must "
+                "be at least 0 and less than shard_count"
             )
 
 

@@ -182,10 +182,10 @@ def _check_parts(
     for name in sorted({*names, RANDOM}):
         if name not in seal.parts:
             steps = there.steps_of(name)
-            older = f"; the newest that has it is of step {steps[0]}" if steps else ""
+            older = f" (the newest that has it is of step {steps[0]})" if steps else ""
             has = ", ".join(sorted(seal.parts.keys() - {RANDOM}))
             raise invalid(
-                f"{checkpoint.uri} has {has} of step {seal.step}, but no {name!r}{older}: save "
+                f"{checkpoint.uri} of step {seal.step} has {has}, but not {name!r}{older}: save "
                 "parts that belong together in one call of checkpoint()"
             )
         part = seal.parts[name]

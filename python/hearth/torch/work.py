@@ -137,7 +137,11 @@ class Notifier:
         """
         self._queue.put(None)
         if not getattr(_thread_local, "notifies", False):
-            for thread in filter(None, [self._thread, *self._nested]):
+            if self._thread is not None:
+                self._thread.join(_GRACE_S)
+            with self._lock:  # complete: its callbacks start no more
+                nested = self._nested
+            for thread in nested:
                 thread.join(_GRACE_S)
 
     def _run(self) -> None:

@@ -229,8 +229,8 @@ void LmdbPages::ReadRecord() {
   const uint64_t page = levels_.back().page;
   RequireSound(read_ <= records_, "it has more records than its header says", page);
   const Node node = NodeAt(levels_.back());
-  RequireSound((node.flags & (kSubDatabase | kDuplicates)) == 0, "it holds several values per key",
-               page);
+  RequireSound((node.flags & (kSubDatabase | kDuplicates)) == 0,
+               "it holds a named database or several values per key", page);
   key_ = node.key;
   if ((node.flags & kLargeValue) != 0) {
     value_ = LargeValue(At<uint64_t>(page, node.data), node.number);

@@ -106,12 +106,12 @@ class Cluster(Reporting):
         nodes: each node's description, by id: role, host, port, ...
         meta: the cluster's description that nodes get.
         spark: access to Spark, through the session or context given to run().
-        plan: what the next start begins: roles, options, datasets.
+        plan: roles, options and datasets of the next start.
         server: the server through which another program may end a stream.
         reports: the nodes' reports, and where the driver shows them.
         datasets: the datasets of ctx.dataset(), and their delivery to the nodes.
         feeds: the jobs that send rows to the nodes.
-        ledger: counts which rows of the feeds are safe.
+        ledger: counts the rows of the feeds that need not be sent again.
         node_ids: ids of the nodes that Spark starts.
         restarts: restarts the nodes after a loss; None without restart=True.
     """

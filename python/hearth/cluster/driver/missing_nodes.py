@@ -42,13 +42,13 @@ def likely_reason(spark: Any, needed: int, coordinator: tuple[str, int]) -> str:
         cores = math.ceil(needed * task_cpus(spark.conf, spark.profile))
         return (
             f"each node needs a task slot, but the master {master} has {slots} for {needed} nodes: "
-            f"use local[{cores}], or lower the number of nodes (workers, num_executors)"
+            f"use local[{cores}], or lower the number of nodes (workers, num_executors, num_proc)"
         )
     kind = f" of their {described(spark.profile)}" if spark.profile is not None else ""
     text = (
         f"each node needs a task slot{kind}, but the cluster has {slots} for {needed} nodes: "
         "give Spark more executors or cores, lower spark.task.cpus or the number of nodes "
-        "(workers, num_executors), or check that executors of this memory "
+        "(workers, num_executors, num_proc), or check that executors of this memory "
         f"({spark.conf('spark.executor.memory', '1g')}) fit on the hosts"
     )
     if is_on(spark.conf):

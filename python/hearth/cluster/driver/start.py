@@ -137,8 +137,10 @@ class ClusterStart:
     def _missing(self, what: str, known: str) -> str:
         """The error's text: the missing nodes, the hosts of the others, and the likely reason."""
         names = [roles.name_of(self._template, i) for i in range(self._meta["num_executors"])]
-        members = ", ".join(f"{i} is {name}" for i, name in enumerate(names))
         reason = likely_reason(self._spark, len(self._started), self._meta["coordinator"])
+        if all(name == f"worker:{i}" for i, name in enumerate(names)):
+            return f"{what} {known}; {reason}"
+        members = ", ".join(f"{i} is {name}" for i, name in enumerate(names))
         return f"{what} {known} (of the ranks, {members}); {reason}"
 
     def _replace_silent(self, is_gone: bool) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
@@ -79,7 +79,13 @@ class Reduction:
         return tf.equal(count, 0)
 
 
-class _ReducingTape(tf.GradientTape):
+if TYPE_CHECKING:
+    from tensorflow import GradientTape as _Tape
+else:  # TensorFlow's methods would precede those of a tape that does not derive from it
+    _Tape = object
+
+
+class _ReducingTape(_Tape):
     """Mixed into the class of a tape."""
 
     _reduction: Reduction

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -13,8 +13,13 @@ from hearth.horovod import basics, reductions
 from hearth.horovod.torch import asynchronous
 from hearth.horovod.torch.handles import synchronize
 
+if TYPE_CHECKING:
+    _Optimizer = torch.optim.Optimizer
+else:  # torch's methods would precede those of a user's class that does not derive from it
+    _Optimizer = object
 
-class AdasumSteps(torch.optim.Optimizer):
+
+class AdasumSteps(_Optimizer):
     """Mixed into the class of the user's optimizer."""
 
     def _begin(self, parameters: list[tuple[str, Tensor]], options: dict[str, Any]) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -23,8 +23,13 @@ from hearth.horovod.torch.compression import Compression
 from hearth.horovod.torch.groups import named, partition
 from hearth.horovod.torch.handles import synchronize
 
+if TYPE_CHECKING:
+    _Optimizer = torch.optim.Optimizer
+else:  # torch's methods would precede those of a user's class that does not derive from it
+    _Optimizer = object
 
-class _Reducing(torch.optim.Optimizer):
+
+class _Reducing(_Optimizer):
     """Mixed into the class of the user's optimizer."""
 
     def _begin(self, parameters: list[tuple[str, Tensor]], options: dict[str, Any]) -> None:

@@ -116,8 +116,8 @@ class PartitionFiles:
             ]
 
     def show_adopted(self, dataset: str, owned: Iterable[int]) -> set[int]:
-        """Passes adopted partitions that the program owns to it, and closes other ones and corrupt
-        ones. Writers of an adopted dataset wait for this.
+        """Passes the adopted partitions that the program owns to it. Closes the others, and those
+        that are corrupt. Writers of an adopted dataset wait for this.
 
         Returns:
             the complete ones of `owned`.

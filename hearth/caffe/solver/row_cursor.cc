@@ -1,20 +1,20 @@
-#include "hearth/caffe/solver/feed_cursor.h"
+#include "hearth/caffe/solver/row_cursor.h"
 
 namespace hearth::caffe {
 
-std::optional<int64_t> FeedCursor::Fetch() {
+std::optional<int64_t> RowCursor::Fetch() {
   const std::optional<int64_t> rows = net_.Fetch();
   ++fetches_;
   return rows;
 }
 
-void FeedCursor::NextEpoch() {
+void RowCursor::NextEpoch() {
   net_.NextEpoch();
   ++epoch_;
   fetches_ = 0;
 }
 
-Skipped FeedCursor::SkipTo(int64_t epoch, int64_t fetches, int64_t most_fetches) {
+Skipped RowCursor::SkipTo(int64_t epoch, int64_t fetches, int64_t most_fetches) {
   Skipped skipped;
   while (epoch_ < epoch) NextEpoch();
   for (fetches_ = 0; fetches_ < fetches; ++fetches_) {

@@ -1,4 +1,4 @@
-#include "hearth/caffe/layers/fed_data.h"
+#include "hearth/caffe/layers/row_data.h"
 
 #include <algorithm>
 
@@ -15,10 +15,10 @@ int64_t Count(const Shape& shape) {
 
 }  // namespace
 
-FedDataLayer::FedDataLayer(const LayerParameter& param, const NetContext& context)
+RowDataLayer::RowDataLayer(const LayerParameter& param, const NetContext& context)
     : Layer(param, context) {}
 
-void FedDataLayer::SetTops(int64_t batch_size, std::vector<Top> tops) {
+void RowDataLayer::SetTops(int64_t batch_size, std::vector<Top> tops) {
   Require(batch_size > 0, ErrorCode::kInvalidArgument, "batch_size must be set and above 0");
   batch_size_ = batch_size;
   tops_ = std::move(tops);
@@ -27,7 +27,7 @@ void FedDataLayer::SetTops(int64_t batch_size, std::vector<Top> tops) {
   if (context().random) seed_ = context().random->engine()();
 }
 
-std::optional<int64_t> FedDataLayer::Fetch() {
+std::optional<int64_t> RowDataLayer::Fetch() {
   if (!is_fed()) return std::nullopt;
   // Not in SetUp: a net that is built for its shapes or weights alone opens no source.
   if (prefetcher_ == nullptr) {
@@ -50,7 +50,7 @@ std::optional<int64_t> FedDataLayer::Fetch() {
   return batch_->rows.size();
 }
 
-void FedDataLayer::NextEpoch() {
+void RowDataLayer::NextEpoch() {
   // An epoch counts even if none of its rows were read: a resumed run skips whole epochs.
   if (prefetcher_ == nullptr) Fetch();
   // The prefetcher reuses the batch from its next call on.
@@ -58,7 +58,7 @@ void FedDataLayer::NextEpoch() {
   if (prefetcher_ != nullptr) prefetcher_->NextEpoch();
 }
 
-void FedDataLayer::Reshape(const Blobs& bottom, const Blobs& top) {
+void RowDataLayer::Reshape(const Blobs& bottom, const Blobs& top) {
   const int64_t rows =
       batch_ != nullptr && batch_->rows.size() > 0 ? batch_->rows.size() : batch_size_;
   for (size_t i = 0; i < top.size(); ++i) {
@@ -68,13 +68,13 @@ void FedDataLayer::Reshape(const Blobs& bottom, const Blobs& top) {
   }
 }
 
-void FedDataLayer::Forward(const Blobs& bottom, const Blobs& top) {
+void RowDataLayer::Forward(const Blobs& bottom, const Blobs& top) {
   Require(batch_ != nullptr && batch_->rows.size() > 0, ErrorCode::kInvalidArgument,
           "the layer is fed by rows of a DataFrame or file, but none were fetched");
   for (size_t i = 0; i < top.size(); ++i) Deliver(i, *top[i]);
 }
 
-void FedDataLayer::Deliver(size_t i, Blob& top) const {
+void RowDataLayer::Deliver(size_t i, Blob& top) const {
   const std::vector<float>& from = batch_->tops[i].values;
   float* to = top.data_ptr();
   if (!tops_[i].transposed) {

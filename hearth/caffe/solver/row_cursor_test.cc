@@ -1,4 +1,4 @@
-#include "hearth/caffe/solver/feed_cursor.h"
+#include "hearth/caffe/solver/row_cursor.h"
 
 #include <gtest/gtest.h>
 
@@ -12,9 +12,9 @@ std::unique_ptr<Net> TenRows() {
   return std::make_unique<Net>(ParseNet(RowsNet(4, 10), "net"), ContextOf(TRAIN), TestRegistry());
 }
 
-TEST(FeedCursor, CountsFetchesOfAnEpoch) {
+TEST(RowCursor, CountsFetchesOfAnEpoch) {
   const auto net = TenRows();
-  FeedCursor cursor(*net);
+  RowCursor cursor(*net);
   for (const int64_t rows : {4, 4, 2, 0}) EXPECT_EQ(cursor.Fetch(), rows);
   EXPECT_EQ(cursor.fetches(), 4);
   cursor.NextEpoch();
@@ -23,9 +23,9 @@ TEST(FeedCursor, CountsFetchesOfAnEpoch) {
   EXPECT_EQ(cursor.Fetch(), 4);
 }
 
-TEST(FeedCursor, SkipsToAPosition) {
+TEST(RowCursor, SkipsToAPosition) {
   const auto net = TenRows();
-  FeedCursor cursor(*net);
+  RowCursor cursor(*net);
   const Skipped skipped = cursor.SkipTo(2, 2, 100);
   EXPECT_EQ(skipped.rows, 8);
   EXPECT_EQ(skipped.minibatches, 2);
@@ -34,18 +34,18 @@ TEST(FeedCursor, SkipsToAPosition) {
   EXPECT_EQ(cursor.Fetch(), 2);
 }
 
-TEST(FeedCursor, StopsReadingAtTheEndOfTheEpoch) {
+TEST(RowCursor, StopsReadingAtTheEndOfTheEpoch) {
   const auto net = TenRows();
-  FeedCursor cursor(*net);
+  RowCursor cursor(*net);
   const Skipped skipped = cursor.SkipTo(0, 7, 100);
   EXPECT_EQ(skipped.rows, 10);
   EXPECT_EQ(skipped.minibatches, 3);
   EXPECT_EQ(cursor.fetches(), 7) << "the other ranks' position";
 }
 
-TEST(FeedCursor, SkipsNoRowsToItsCurrentPosition) {
+TEST(RowCursor, SkipsNoRowsToItsCurrentPosition) {
   const auto net = TenRows();
-  FeedCursor cursor(*net);
+  RowCursor cursor(*net);
   const Skipped skipped = cursor.SkipTo(0, 0, 100);
   EXPECT_EQ(skipped.rows, 0);
   EXPECT_EQ(skipped.minibatches, 0);
@@ -53,9 +53,9 @@ TEST(FeedCursor, SkipsNoRowsToItsCurrentPosition) {
 }
 
 // Rows that are fed have an end; the limit is for files.
-TEST(FeedCursor, TheLimitOfFetchesDoesNotApplyToFedRows) {
+TEST(RowCursor, TheLimitOfFetchesDoesNotApplyToFedRows) {
   const auto net = TenRows();
-  FeedCursor cursor(*net);
+  RowCursor cursor(*net);
   const Skipped skipped = cursor.SkipTo(1, 2, 1);
   EXPECT_EQ(skipped.rows, 8);
   EXPECT_EQ(skipped.minibatches, 2);

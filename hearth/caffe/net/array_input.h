@@ -6,9 +6,9 @@
 namespace hearth::caffe {
 
 // Found by dynamic_cast from Layer.
-class ArrayFed {
+class ArrayInput {
  public:
-  virtual ~ArrayFed() = default;
+  virtual ~ArrayInput() = default;
 
   // Forward then delivers batch_size items at a time, and starts over after the last.
   // `data`: items x channels x height x width, `labels`: one per item; both float32 and contiguous,

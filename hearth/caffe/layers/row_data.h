@@ -10,9 +10,9 @@ namespace hearth::caffe {
 
 // Reads rows from context.open_source, opened at the first Fetch. Invalid rows are skipped with all
 // their columns, reported to context.on_invalid_row from Fetch, and replaced by the following rows.
-class FedDataLayer : public Layer {
+class RowDataLayer : public Layer {
  public:
-  FedDataLayer(const LayerParameter& param, const NetContext& context);
+  RowDataLayer(const LayerParameter& param, const NetContext& context);
 
   std::optional<int64_t> Fetch() override;
   const dataset::Minibatch* fetched_rows() const override {

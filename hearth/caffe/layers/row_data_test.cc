@@ -1,4 +1,4 @@
-#include "hearth/caffe/layers/fed_data.h"
+#include "hearth/caffe/layers/row_data.h"
 
 #include <gmock/gmock.h>
 
@@ -16,7 +16,7 @@ constexpr char kLayer[] =
     "type: 'CoSData' cos_data_param { batch_size: 3 "
     "top { name: 'ints' type: INT_ARRAY channels: 2 sample_num_axes: 1 transpose: true } }";
 
-LayerCase FedDataRow(const std::shared_ptr<const batch::BatchView>& batch) {
+LayerCase RowDataRow(const std::shared_ptr<const batch::BatchView>& batch) {
   LayerCase row{"case", kLayer, {}, nullptr};
   row.prepare_context = [batch](NetContext* context) {
     if (batch) context->open_source = [batch](const LayerParameter&) { return SourceOf({batch}); };
@@ -24,15 +24,15 @@ LayerCase FedDataRow(const std::shared_ptr<const batch::BatchView>& batch) {
   return row;
 }
 
-TEST(FedData, HasItsFullShapeBeforeTheFirstMinibatch) {
-  const LayerCase row = FedDataRow(nullptr);
+TEST(RowData, HasItsFullShapeBeforeTheFirstMinibatch) {
+  const LayerCase row = RowDataRow(nullptr);
   LayerRun run(row);
   run.layer().Reshape(run.bottoms(), run.tops());
   EXPECT_THAT(run.tops()[0]->shape(), ElementsAre(2, 3));
 }
 
-TEST(FedData, StoresTransposedRowsAsColumns) {
-  const LayerCase row = FedDataRow(
+TEST(RowData, StoresTransposedRowsAsColumns) {
+  const LayerCase row = RowDataRow(
       batch::BatchBuilder().AddInt32List("ints", {{1, 2}, {3, 4}, {5, 6}, {7, 8}}).Build());
   LayerRun run(row);
   ASSERT_EQ(run.layer().Fetch(), 3);
@@ -44,8 +44,8 @@ TEST(FedData, StoresTransposedRowsAsColumns) {
   EXPECT_THAT(run.TopValues()[0].values, ElementsAre(7, 8));
 }
 
-TEST(FedData, FailsWithoutRows) {
-  const LayerCase row = FedDataRow(nullptr);
+TEST(RowData, FailsWithoutRows) {
+  const LayerCase row = RowDataRow(nullptr);
   LayerRun run(row);
   EXPECT_EQ(run.layer().Fetch(), std::nullopt);
   EXPECT_EQ(run.layer().fetched_rows(), nullptr);
@@ -57,9 +57,9 @@ TEST(FedData, FailsWithoutRows) {
   }
 }
 
-TEST(FedData, ReportsInvalidRowsOnTheNetsThreadSoThatTheReporterMayThrow) {
+TEST(RowData, ReportsInvalidRowsOnTheNetsThreadSoThatTheReporterMayThrow) {
   LayerCase row =
-      FedDataRow(batch::BatchBuilder().AddInt32List("ints", {{1, 2, 3}, {3, 4}}).Build());
+      RowDataRow(batch::BatchBuilder().AddInt32List("ints", {{1, 2, 3}, {3, 4}}).Build());
   const auto open = row.prepare_context;
   row.prepare_context = [open](NetContext* context) {
     open(context);
@@ -77,7 +77,7 @@ TEST(FedData, ReportsInvalidRowsOnTheNetsThreadSoThatTheReporterMayThrow) {
   }
 }
 
-TEST(FedData, RequiresABatchSize) {
+TEST(RowData, RequiresABatchSize) {
   const LayerCase row{"case",
                       "type: 'CoSData' cos_data_param { top { name: 'x' type: INT "
                       "sample_num_axes: 0 } }",

@@ -12,11 +12,11 @@ struct Skipped {
   int64_t rows = 0, minibatches = 0;
 };
 
-// Position of a train net in its feed.
-class FeedCursor {
+// Position of a train net in its rows.
+class RowCursor {
  public:
   // `net` must outlive it.
-  explicit FeedCursor(Net& net) : net_(net) {}
+  explicit RowCursor(Net& net) : net_(net) {}
 
   // As Net's functions, counted.
   std::optional<int64_t> Fetch();
