@@ -234,8 +234,10 @@ TEST(ImageTransform, RejectsInvalidOptions) {
       const ImageTransform transform(options);
     };
   };
-  EXPECT_THAT(error([](ImageOptions& o) { o.height = 0; }),
-              ThrowsMessage<Error>("images of 0 x 224 pixels: sides are 1 to 16384"));
+  EXPECT_THAT(
+      error([](ImageOptions& o) { o.height = 0; }),
+      ThrowsMessage<Error>(
+          "cannot resize images to 0 x 224 pixels: height and width must be from 1 to 16384"));
   EXPECT_THAT(error([](ImageOptions& o) {
                 o.mean = {0, 0, 0};
               }),
