@@ -28,8 +28,8 @@ void Group::Impl::Execute(const Request& request, Deadline deadline) {
   // Guarded, as scratch memory may be exhausted: the peers enter the operation and would wait for
   // this rank. Check comes before: its errors leave the group usable.
   Guard(call, [&] { work = Prepare(request); });
-  // Backends access the peers' memory at the location of this rank's buffer, so that all must pass
-  // corresponding buffers. Messages between two ranks are copied through a mailbox instead.
+  // A backend reads the peers' buffers at this rank's offset in the arena, so all ranks must pass
+  // the same offset. Messages between two ranks are copied through a mailbox instead.
   const void* compared = IsPair(call.operation) ? nullptr : work.data;
   Run(call, compared, deadline, [&] {
     // Ranks that pass nothing still have to be in the same operation.

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+
 namespace hearth::rendezvous {
 namespace {
 
@@ -138,12 +139,14 @@ void ControlServer::Accept() {
 }
 
 bool ControlServer::DropOldestIfFull() {
-  const auto is_stranger = [](const auto& link) { return !link->is_member() && !link->closed(); };
-  if (std::count_if(links_.begin(), links_.end(), is_stranger) <
+  const auto is_unauthenticated = [](const auto& link) {
+    return !link->is_member() && !link->closed();
+  };
+  if (std::count_if(links_.begin(), links_.end(), is_unauthenticated) <
       kMaxUnauthenticated + options_.world) {
     return true;
   }
-  Link& oldest = **std::find_if(links_.begin(), links_.end(), is_stranger);
+  Link& oldest = **std::find_if(links_.begin(), links_.end(), is_unauthenticated);
   accept_again_ = oldest.replaceable();
   if (!accept_again_.expired()) return false;
   Count(&Refusals::slow);

@@ -16,8 +16,8 @@ class FailureWatch {
   // Must neither subscribe nor destroy a subscription of the same watch.
   using Callback = std::function<void(const Failure&)>;
 
-  // The callback may be called while it exists; its destructor waits for a running call. It may
-  // outlive the watch.
+  // Its callback may be called until the destructor returns, which waits for a running call. A
+  // subscription may outlive the watch.
   class Subscription;
 
   FailureWatch();

@@ -31,8 +31,8 @@ class FrameReader {
   // The next complete message. Throws kDataLoss for a length over the limit, before the bytes have
   // arrived, and for anything but a JSON object; the stream is then unusable.
   std::optional<Json> Next();
-  // After Next has returned nothing: the minimum number of bytes that it needs. A caller that reads
-  // no more than these leaves data after the message in the socket.
+  // After Next has returned nothing: the minimum number of bytes that it needs. Read no more than
+  // these to leave in the socket what follows the message.
   size_t missing() const;
 
  private:

@@ -11,8 +11,8 @@ void StepTracker::Record(const GroupStep& report) {
   Require(group.size() <= kMaxNameBytes, ErrorCode::kInvalidArgument,
           "a group's name has {} bytes, more than {}", group.size(), kMaxNameBytes);
   Require(world >= 1 && world <= kMaxRanks && rank >= 0 && rank < world,
-          ErrorCode::kInvalidArgument, "rank {} of {} ranks reached a step: there is no such rank",
-          rank, world);
+          ErrorCode::kInvalidArgument, "rank {} cannot report a step in a group of {} ranks", rank,
+          world);
   if (!groups_.contains(group) && groups_.size() == kMaxGroups) DropOldest();
   Group& known = groups_[group];
   if (known.next.empty()) known.next.resize(static_cast<size_t>(world));

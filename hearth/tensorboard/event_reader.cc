@@ -19,7 +19,7 @@ struct Event {
   std::vector<Point> points;
 };
 
-// The first string of a tensor: a text of this program has one.
+// The first string of a tensor. Hearth writes texts as tensors of one string.
 std::string TextOf(std::string_view tensor) {
   for (WireReader fields(tensor); !fields.done();) {
     fields.NextField();

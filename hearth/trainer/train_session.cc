@@ -224,7 +224,7 @@ void TrainSession::FailLocally(const std::exception_ptr& exception, int64_t iter
   // Peers in other processes learn of the failure from the coordinator. Here the other devices'
   // threads may be inside an operation, which must end before they can be joined.
   for (auto& group : groups_) group->Abort(failure.message);
-  // Also now if it is a consequence: the other devices would wait for this one.
+  // A consequence aborts them as well: the other devices would wait for this one.
   for (auto& group : team_.groups) group->Abort(failure.message);
   if (!failure.consequence) Fail(failure);
 }

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import resource
 import shutil
 import signal
 from contextlib import contextmanager
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -19,7 +17,7 @@ from webhdfs_server import WebHdfs
 from hearth import HearthError
 from hearth.checkpoints import checkpoint_folder
 from hearth.checkpoints.checkpoint_folder import CheckpointFolder
-from hearth.checkpoints.seal import Part, Seal, SealedFile
+from hearth.checkpoints.seal import Part, Seal
 
 
 class Folder(CheckpointFolder):
@@ -182,15 +180,6 @@ def test_an_invalid_seal_marks_a_damaged_checkpoint(tmp_path, change, why):
 def test_a_seal_reads_as_it_was_written():
     seal = Seal(3, 40, 2, {"model": Part(40, ())}, {})
     assert Seal.read(seal.text().encode()) == seal
-
-
-def test_the_documented_seal_is_the_one_that_is_written():
-    page = (Path(__file__).parents[2] / "docs/format_checkpoint.md").read_text()
-    documented = page.split("```json\n")[1].split("\n```")[0]
-    file = SealedFile(7, hashlib.sha256(b"weights").hexdigest())
-    seal = Seal(7, 1200, 2, {"model": Part(1200, ("model.pt",))}, {"model.pt": file})
-    assert seal.text() == documented
-    assert Seal.read(documented.encode()) == seal
 
 
 @contextmanager

@@ -13,7 +13,7 @@ std::mutex& Hdf5Mutex() {
 
 }  // namespace
 
-// With each lock, as the calling thread may be a new one.
+// The setting belongs to the calling thread, so each lock repeats it.
 Hdf5Lock::Hdf5Lock() : guard_(Hdf5Mutex()) { H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr); }
 
 std::string Hdf5Reason() {

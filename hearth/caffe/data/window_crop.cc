@@ -37,8 +37,8 @@ WindowPlacement PlaceWindow(const ImageWindow& window, const WindowList::Image& 
   if (crop.context_pad == 0 && !crop.square) {
     return {window.x1, window.y1, window.x2, window.y2, 0, 0, size, size};
   }
-  // By this factor the window with its context is larger than the window, which so covers all but
-  // context_pad pixels on each side of the square.
+  // The window grows by this factor, so that it fills the crop except for context_pad pixels on
+  // each side.
   const float context = static_cast<float>(size) / static_cast<float>(size - 2 * crop.context_pad);
   float half_width = static_cast<float>(window.x2 - window.x1 + 1) / 2;
   float half_height = static_cast<float>(window.y2 - window.y1 + 1) / 2;

@@ -93,7 +93,7 @@ void AddNormalization(Table& table) {
   };
 }
 
-// Of all parameters of the net by few kernels, instead of one per parameter.
+// Updates all parameters of the net by a few kernels, instead of one for each parameter.
 void AddUpdates(Table& table) {
   table[HEARTH_OP__foreach_add_] = [](Call& c) {
     at::_foreach_add_(c.tensors(0), c.tensors(1), c.scalar(2));

@@ -61,8 +61,8 @@ struct NetParams::Diffs {
   std::string net;
   int64_t count;
   ComputeDevice device;
-  Tensor host,
-      remote;  // remote: undefined without a separate device memory
+  Tensor host;
+  Tensor remote;  // undefined without a separate device memory
 
   void Allocate() {
     if (host.defined()) return;
@@ -73,7 +73,7 @@ struct NetParams::Diffs {
 
 NetParams::NetParams(NetGraph& graph, const ComputeDevice& device)
     : graph_(&graph), device_(device) {
-  std::unordered_map<std::string, int> owners;  // by name, positions in all_
+  std::unordered_map<std::string, int> owners;  // positions in all_, by name
   for (size_t i = 0; i < graph.layers.size(); ++i) {
     Layer& layer = *graph.layers[i].layer;
     InLayer(layer, "parameters", graph.layers[i].bottom, [&] {

@@ -12,7 +12,7 @@ namespace hearth::collective {
 // On Linux 6.6 and later a thread that yields runs again after the other threads of its core:
 // within microseconds if those are ranks that wait too, after milliseconds if one computes
 // (decision 050). A long yield is therefore followed by waits that sleep at once: by few if long
-// yields are rare, as where a peer takes a moment before it joins, by up to kMostWaitsWithout if
+// yields are rare, as where a peer takes a moment before it joins, by up to kMaxSleepingWaits if
 // they recur.
 //
 // Belongs to one rank; one thread uses it.
@@ -22,8 +22,8 @@ class BoundedYields {
 
   // Waits that sleep after a long yield; four times as many after each further one, until
   // kShortYields in a row were short.
-  static constexpr int kWaitsWithout = 16;
-  static constexpr int kMostWaitsWithout = 16384;
+  static constexpr int kFirstSleepingWaits = 16;
+  static constexpr int kMaxSleepingWaits = 16384;
   static constexpr int kShortYields = 200;
   // Yields of one wait before it sleeps; 10 to 30 us while no other thread is ready.
   static constexpr int kPerWait = 50;
@@ -40,18 +40,18 @@ class BoundedYields {
 
   // Yields once. Returns false, without a yield, if the caller should sleep instead.
   bool Yield() {
-    if (waits_without_ > 0) {
-      --waits_without_;
+    if (sleeping_waits_ > 0) {
+      --sleeping_waits_;
       return false;
     }
     const auto begin = Clock::now();
     ::sched_yield();
     if (Clock::now() - begin > long_yield_) {
-      waits_without_ = next_waits_without_;
-      next_waits_without_ = std::min(4 * next_waits_without_, kMostWaitsWithout);
+      sleeping_waits_ = next_sleeping_waits_;
+      next_sleeping_waits_ = std::min(4 * next_sleeping_waits_, kMaxSleepingWaits);
       short_yields_ = 0;
     } else if (++short_yields_ == kShortYields) {
-      next_waits_without_ = kWaitsWithout;
+      next_sleeping_waits_ = kFirstSleepingWaits;
       short_yields_ = 0;
     }
     return true;
@@ -67,8 +67,8 @@ class BoundedYields {
 
   const bool shares_core_;
   Clock::duration long_yield_;
-  int waits_without_ = 0;
-  int next_waits_without_ = kWaitsWithout;
+  int sleeping_waits_ = 0;
+  int next_sleeping_waits_ = kFirstSleepingWaits;
   int short_yields_ = 0;  // in a row
 };
 

@@ -16,28 +16,28 @@ TEST(BoundedYields, RanksShareCoresWhereTheyAreMore) {
 constexpr BoundedYields::Clock::duration kEveryYieldIsLong(-1);
 
 // A long yield, after which so many waits sleep.
-void ExpectWaitsWithout(BoundedYields& yields, int waits) {
+void ExpectSleepingWaits(BoundedYields& yields, int waits) {
   ASSERT_TRUE(yields.Yield());
   for (int i = 0; i < waits; ++i) ASSERT_FALSE(yields.Yield()) << i;
 }
 
 TEST(BoundedYields, ManyWaitsSleepAfterLongYields) {
   BoundedYields yields(1, kEveryYieldIsLong);
-  for (int waits = BoundedYields::kWaitsWithout; waits < BoundedYields::kMostWaitsWithout;
+  for (int waits = BoundedYields::kFirstSleepingWaits; waits < BoundedYields::kMaxSleepingWaits;
        waits *= 4) {
-    ExpectWaitsWithout(yields, waits);
+    ExpectSleepingWaits(yields, waits);
   }
-  for (int i = 0; i < 2; ++i) ExpectWaitsWithout(yields, BoundedYields::kMostWaitsWithout);
+  for (int i = 0; i < 2; ++i) ExpectSleepingWaits(yields, BoundedYields::kMaxSleepingWaits);
 }
 
 TEST(BoundedYields, FewWaitsSleepAfterALongYieldThatIsRare) {
   BoundedYields yields(1, kEveryYieldIsLong);
-  ExpectWaitsWithout(yields, BoundedYields::kWaitsWithout);
-  ExpectWaitsWithout(yields, 4 * BoundedYields::kWaitsWithout);
+  ExpectSleepingWaits(yields, BoundedYields::kFirstSleepingWaits);
+  ExpectSleepingWaits(yields, 4 * BoundedYields::kFirstSleepingWaits);
   yields.set_long_yield(std::chrono::hours(1));
   for (int i = 0; i < BoundedYields::kShortYields; ++i) ASSERT_TRUE(yields.Yield());
   yields.set_long_yield(kEveryYieldIsLong);
-  ExpectWaitsWithout(yields, BoundedYields::kWaitsWithout);
+  ExpectSleepingWaits(yields, BoundedYields::kFirstSleepingWaits);
   EXPECT_TRUE(yields.Yield());
 }
 

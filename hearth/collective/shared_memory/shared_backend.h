@@ -16,7 +16,8 @@ namespace hearth::collective {
 // a staging area in it.
 class SharedBackend : public Backend {
  public:
-  // Allocates the staging area; collective over all local ranks.
+  // Allocates the staging area; collective over all local ranks. Throws kDeadlineExceeded and the
+  // failures of peers. `ranks` and `arena` must outlive it.
   SharedBackend(LocalRanks& ranks, Arena& arena, Deadline deadline);
 
   void Begin(const Call& call) override { call_ = call; }
@@ -32,7 +33,8 @@ class SharedBackend : public Backend {
   std::string DepartedRank() override;
   void Leave() override;
 
-  // Building blocks for buffers in the arena. The first `parts` ranks own one part each.
+  // Building blocks for buffers in the arena; they wait and throw as the operations above. The
+  // first `parts` ranks own one part each.
   void ReduceParts(Buffer data, Op op, int parts, Deadline deadline);
   void GatherParts(Buffer data, int parts, Deadline deadline);
   void GatherRanges(Buffer data, const std::vector<Range>& parts, Deadline deadline);

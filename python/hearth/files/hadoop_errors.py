@@ -10,7 +10,7 @@ from hearth.native.failure import Failure
 # Patterns in Hadoop's exceptions, the matching hearth::Error codes (as in the core's table in
 # hearth/storage/webhdfs_answer.cc), and explanations; "{message}" is the exception's first line.
 _MEANINGS: tuple[tuple[str, str, str], ...] = (
-    # First: this message has the path, whose name may match other patterns.
+    # First, as its message has the path, which may match the other patterns.
     (r"FileNotFoundException|No such file", "not_found", "there is no such file or folder"),
     (
         r"safe ?mode",

@@ -156,7 +156,7 @@ def _walk(where: str, files: Any, recursive: bool, below: str) -> Iterator[Store
 
 
 def _listed(where: str) -> Iterator[tuple[str, int, bool, int, list[Any]]]:
-    """The entries of HadoopFiles.located(), found through the operating system or the core."""
+    """As HadoopFiles.located(), through the operating system or the core."""
     if local_path(where) is None:
         yield from CoreFiles().located(where)
         return

@@ -95,7 +95,7 @@ class Dtype:
 
 def _structure(names: Any, fields: Any, size: Any) -> np.dtype:
     if not isinstance(size, int) or not 0 < size < _LARGEST:
-        raise _refuse(f"an array with fields in items of {size!r:.80} bytes")
+        raise _refuse(f"an array of structures of {size!r:.80} bytes")
     formats = []
     for name in names:
         field = _dtype_of(fields[name][0])
