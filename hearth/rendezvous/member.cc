@@ -145,6 +145,7 @@ void Member::SendFailure(Failure failure) noexcept {
 // Sends the request and waits until the thread has received `answer`; empty at the deadline.
 std::optional<Json> Member::Request(const Json& request, const std::string& answer,
                                     Deadline deadline) {
+  EncodeMessage(request);  // a request that is too large throws before its answer is waited for
   {
     const std::lock_guard lock(mutex_);
     // Before the request is sent: its answer may arrive at once.
@@ -152,13 +153,7 @@ std::optional<Json> Member::Request(const Json& request, const std::string& answ
     Require(fresh, ErrorCode::kInvalidArgument,
             "two threads of rank {} wait for '{}' at the same time", options_.rank, answer);
   }
-  try {
-    Send(request);
-  } catch (...) {  // too large; the name may be asked for again
-    const std::lock_guard lock(mutex_);
-    answers_.erase(answer);
-    throw;
-  }
+  Send(request);
   std::unique_lock lock(mutex_);
   std::optional<Json>& slot = answers_.at(answer);
   changed_.wait_until(lock, deadline.at(), [&] { return slot || watch_.failed(); });

@@ -237,6 +237,16 @@ TEST(Member, IsDoneEvenIfItsResultIsTooLarge) {
   EXPECT_TRUE(coordinator.finished());
 }
 
+TEST(Member, ARequestThatIsTooLargeMayBeRepeated) {
+  const auto options = TestOptions(1);
+  Coordinator coordinator(options);
+  Member member(OptionsOf(options, coordinator.port(), 0));
+  const Json large = std::string(kMaxMessageBytes, 'x');
+  const std::string first = Thrown([&] { member.AllGather("rows", large, Soon()); }).message();
+  EXPECT_EQ(Thrown([&] { member.AllGather("rows", large, Soon()); }).message(), first);
+  EXPECT_EQ(member.AllGather("rows", 5, Soon()), std::vector<Json>{5});
+}
+
 TEST(Member, AFailureOfMegabytesIsShortened) {
   const auto options = TestOptions(1);
   Coordinator coordinator(options);

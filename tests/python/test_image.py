@@ -240,7 +240,7 @@ def test_options_that_make_no_image_are_refused():
         ({"crop": "middle"}, "image crop 'middle' is not one of random, center"),
         ({"to": "float16"}, "image type 'float16' is not one of uint8, float32, bfloat16"),
         ({"layout": "chw"}, "image layout 'chw' is not one of nchw, nhwc"),
-        ({"size": 0}, "images of 0 x 0 pixels"),
+        ({"size": 0}, "cannot resize images to 0 x 0 pixels"),
         ({"mean": (0, 0, 0)}, "mean and std have no effect on uint8 images"),
         ({"threads": 0}, "images with 0 threads"),
     ):
