@@ -64,7 +64,8 @@ TEST_P(RecursiveDoublingTest, SumsIntegersAndNarrowFloats) {
     EXPECT_EQ(integers, (std::vector<int32_t>{world * (world + 1) / 2, -world * (world - 1) / 2}));
     std::vector<Bfloat16> narrow = {ToBfloat16(static_cast<float>(self) + 1)};
     RecursiveDoublingAllReduce(exchange, BufferOf(narrow, DataType::kBfloat16), Op::kSum, Soon());
-    EXPECT_EQ(ToFloat(narrow[0]), static_cast<float>(world * (world + 1) / 2));
+    const int sum = world * (world + 1) / 2;
+    EXPECT_EQ(ToFloat(narrow[0]), static_cast<float>(sum));
   });
 }
 INSTANTIATE_TEST_SUITE_P(Worlds, RecursiveDoublingTest, ::testing::Values(1, 2, 4, 8, 16));
