@@ -10,9 +10,10 @@ import time
 import pytest
 from faults import trainers
 
-from hearth import HearthError, UnavailableError
+from hearth import HearthError
 from hearth.caffe_jobs.launch import session_conf
 from hearth.caffeonspark import CaffeOnSpark, DataSource, FlagError
+from hearth.errors import UnavailableError
 from hearth.spark import session as spark_session
 
 from waiting import wait_until  # isort: skip

@@ -146,7 +146,7 @@ def test_too_many_results_are_the_nodes_error(sc):
 
 def test_missing_nodes_are_named_with_the_likely_reason(sc):
     start = time.monotonic()
-    words = r"not all nodes can start.*worker:2.*2 for 3 nodes"
+    words = r"not all nodes can start.*rank 2 of 3.*2 for 3 nodes"
     with pytest.raises(ReservationTimeoutError, match=words):
         run(sc, raises, nodes=3, input_mode=SPARK, reservation_timeout=6)
     assert time.monotonic() - start < 6 + SOON_S
