@@ -145,7 +145,8 @@ void Member::SendFailure(Failure failure) noexcept {
 // Sends the request and waits until the thread has received `answer`; empty at the deadline.
 std::optional<Json> Member::Request(const Json& request, const std::string& answer,
                                     Deadline deadline) {
-  EncodeMessage(request);  // a request that is too large throws before its answer is waited for
+  // A request that is too large throws here, before its answer is waited for.
+  const std::string bytes = EncodeMessage(request);
   {
     const std::lock_guard lock(mutex_);
     // Before the request is sent: its answer may arrive at once.
@@ -153,7 +154,7 @@ std::optional<Json> Member::Request(const Json& request, const std::string& answ
     Require(fresh, ErrorCode::kInvalidArgument,
             "two threads of rank {} wait for '{}' at the same time", options_.rank, answer);
   }
-  Send(request);
+  SendBytes(bytes);
   std::unique_lock lock(mutex_);
   std::optional<Json>& slot = answers_.at(answer);
   changed_.wait_until(lock, deadline.at(), [&] { return slot || watch_.failed(); });
@@ -164,15 +165,15 @@ std::optional<Json> Member::Request(const Json& request, const std::string& answ
   return value;
 }
 
-void Member::Send(const Json& message) {
-  const std::string bytes = EncodeMessage(message);
+void Member::Send(const Json& message) { SendBytes(EncodeMessage(message)); }
+
+void Member::SendBytes(std::string_view bytes) {
   const std::lock_guard lock(send_mutex_);
   if (leaving_) return;
   try {
     // A deadline for each frame: a large message may take longer than the heartbeat timeout.
     for (size_t begin = 0; begin < bytes.size(); begin += kMaxFrameBytes) {
-      connection_.Write(std::string_view(bytes).substr(begin, kMaxFrameBytes),
-                        Deadline::After(heartbeat_timeout_s_));
+      connection_.Write(bytes.substr(begin, kMaxFrameBytes), Deadline::After(heartbeat_timeout_s_));
     }
   } catch (const Error&) {
     // The thread reads the remaining messages and the end of the connection, and reports a failure

@@ -99,6 +99,7 @@ class Member {
   void Receive(Deadline deadline);
   void Dispatch(const Json& frame);
   void Send(const Json& message);
+  void SendBytes(std::string_view bytes);
   void SetFailure(const Failure& failure);
   void SetLost(const std::string& reason);
   std::optional<Json> Request(const Json& request, const std::string& answer, Deadline deadline);

@@ -28,6 +28,12 @@ _SERVICE = "horovod"
 _RETRY_PAUSE_S = 0.1
 
 
+def _terms(rendezvous: Rendezvous, nonce: str) -> Any:
+    """Of both ends' handshake, for the nonce that rank 0 publishes."""
+    token = derived_key(rendezvous.key, nonce) if rendezvous.key else nonce
+    return handshake_terms(token, _SERVICE)
+
+
 class Leader:
     """Rank 0's end: the coordinator, and a connection to each other rank."""
 
@@ -44,20 +50,18 @@ class Leader:
         self._changed = threading.Condition()
         self._coordinator: Future[Coordinator] = Future()  # cancelled if a rank is missing
         self._acceptor: Acceptor | None = None
-        if place.world > 1:
-            self._listen(place.rendezvous_of(name))
-            try:
+        try:
+            if place.world > 1:
+                self._listen(place.rendezvous_of(name))
                 with self._changed:
                     self._changed.wait_for(lambda: len(self._hosts) == place.world, timeout_s)
-            except BaseException:  # an interrupt
-                self.close()
-                raise
-        missing = [r for r in range(place.world) if r not in self._hosts]
-        if missing:
+            if missing := [r for r in range(place.world) if r not in self._hosts]:
+                raise DeadlineExceededError(
+                    f"ranks {missing} did not call init() within {timeout_s:g} s"
+                )
+        except BaseException:  # also an interrupt
             self.close()
-            raise DeadlineExceededError(
-                f"ranks {missing} did not call init() within {timeout_s:g} s"
-            )
+            raise
         self.hosts = [self._hosts[r] for r in range(place.world)]
         sends: dict[int, Any] = {r: channel.send for r, channel in self._channels.items()}
         self._coordinator.set_result(Coordinator({**sends, 0: self._messages.put}))
@@ -86,13 +90,12 @@ class Leader:
     def _listen(self, rendezvous: Rendezvous) -> None:
         host = rendezvous.host or "127.0.0.1"
         nonce = secrets.token_hex(32)
-        token = derived_key(rendezvous.key, nonce) if rendezvous.key else nonce
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         listener = first_free(
             mesh_ports(), MESH, lambda port: socket.create_server((host, port), family=family)
         )
         port = listener.getsockname()[1]
-        terms = handshake_terms(token, _SERVICE)
+        terms = _terms(rendezvous, nonce)
         self._acceptor = Acceptor(terms, listener, self._serve, "the listener of horovod's rank 0")
         rendezvous.publish(f"{host} {port} {nonce}")
 
@@ -128,8 +131,7 @@ class Follower:
         """Returns once all ranks have connected. Raises OSError if rank 0 cannot be reached."""
         rendezvous = place.rendezvous_of(name)
         host, port, nonce = rendezvous.read().split(" ")
-        token = derived_key(rendezvous.key, nonce) if rendezvous.key else nonce
-        terms = handshake_terms(token, _SERVICE)
+        terms = _terms(rendezvous, nonce)
         self._channel = _connected(host, int(port), terms, timeout_s)
         self._channel.send({"rank": place.rank, "host": identity})
         try:
