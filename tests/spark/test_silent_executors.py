@@ -27,12 +27,14 @@ def executors(sc, tag):
 
 
 def cleaner_asks(jvm):
-    """Whether Spark's cleaner waits for executors to forget a broadcast."""
+    """Whether Spark's cleaner waits for executors to forget a broadcast or an RDD."""
+    # It waits for one object at a time, which may be one of an earlier test.
+    requests = {"removeBroadcast", "removeRdd"}
     threads = jvm.java.lang.Thread.getAllStackTraces().entrySet().iterator()
     while threads.hasNext():
         thread = threads.next()
         if thread.getKey().getName() == "Spark Context Cleaner":
-            return any(frame.getMethodName() == "removeBroadcast" for frame in thread.getValue())
+            return any(frame.getMethodName() in requests for frame in thread.getValue())
     raise AssertionError("Spark has no cleaner")
 
 
