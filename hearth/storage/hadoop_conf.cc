@@ -79,6 +79,17 @@ std::string WebAddress(const HadoopConf& conf, const std::string& suffix, const 
   return (https ? "https://" : "http://") + Reachable(conf.Get(key + suffix, otherwise), rpc);
 }
 
+// The value of "NAME", "NAME-DEFAULT" (if NAME is unset) or "NAME:-DEFAULT" (if it is unset or
+// empty), as in Hadoop and in shells.
+std::string OfEnvironment(const std::string& reference) {
+  const size_t dash = reference.find('-');
+  if (dash == reference.npos) return Environment(reference.c_str());
+  const bool or_empty = dash > 0 && reference[dash - 1] == ':';
+  const char* value = std::getenv(reference.substr(0, or_empty ? dash - 1 : dash).c_str());
+  const bool use_default = value == nullptr || (or_empty && *value == '\0');
+  return use_default ? reference.substr(dash + 1) : value;
+}
+
 }  // namespace
 
 std::string Environment(const char* name) {
@@ -132,15 +143,13 @@ std::string HadoopConf::Resolve(std::string value) const {
     if (start == value.npos || end == value.npos) break;
     const std::string name = value.substr(start + 2, end - start - 2);
     const auto known = properties_.find(name);
-    std::string with;
     if (name.starts_with("env.")) {
-      with = Environment(name.substr(4).c_str());
+      value.replace(start, end + 1 - start, OfEnvironment(name.substr(4)));
     } else if (known != properties_.end()) {
-      with = known->second;
+      value.replace(start, end + 1 - start, known->second);
     } else {
       break;
     }
-    value.replace(start, end + 1 - start, with);
   }
   return value;
 }

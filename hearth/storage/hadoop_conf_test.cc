@@ -68,6 +68,21 @@ TEST(HadoopConf, ReadsPropertiesAndResolvesReferences) {
               HasSubstr("x.xml"));
 }
 
+TEST(HadoopConf, UsesTheDefaultsOfEnvironmentVariables) {
+  setenv("HEARTH_TEST_HOST", "remote", 1);
+  setenv("HEARTH_TEST_EMPTY", "", 1);
+  unsetenv("HEARTH_TEST_UNSET");
+  const auto resolved = [](const std::string& value) {
+    return Conf(Property("a", value)).Get("a");
+  };
+  EXPECT_EQ(resolved("${env.HEARTH_TEST_HOST:-local}:1"), "remote:1");
+  EXPECT_EQ(resolved("${env.HEARTH_TEST_HOST-local}:1"), "remote:1");
+  EXPECT_EQ(resolved("${env.HEARTH_TEST_UNSET:-on-site}:1"), "on-site:1");
+  EXPECT_EQ(resolved("${env.HEARTH_TEST_UNSET-local}:1"), "local:1");
+  EXPECT_EQ(resolved("${env.HEARTH_TEST_EMPTY:-local}:1"), "local:1");
+  EXPECT_EQ(resolved("${env.HEARTH_TEST_EMPTY-local}:1"), ":1");
+}
+
 TEST(HadoopConf, UsesTheShippedConfigurationInAYarnContainer) {
   const std::string home = TestFolder() + "hearth-container";
   const std::string folder = home + "/__spark_conf__/__hadoop_conf__";

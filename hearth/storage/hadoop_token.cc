@@ -173,8 +173,10 @@ std::string_view HostIn(std::string_view authority) {
 
 bool IsFor(const Token& token, std::string_view host) {
   std::string_view service = token.service;
-  const size_t prefix = service.find("-hdfs:");  // "ha-hdfs:" precedes the name of a name service
-  if (prefix != service.npos) service.remove_prefix(prefix + 6);
+  // A name service is written with the scheme for which the token was requested.
+  for (const std::string_view prefix : {"ha-hdfs:", "ha-webhdfs:", "ha-swebhdfs:"}) {
+    if (service.starts_with(prefix)) service.remove_prefix(prefix.size());
+  }
   return HostIn(service) == host;
 }
 

@@ -45,6 +45,13 @@ TEST(TokenIn, FindsTheTokenOfAHostOrNameService) {
   EXPECT_EQ(TokenIn(Credentials({}), {"one"}), "");
 }
 
+TEST(TokenIn, FindsTheTokenOfANameServiceOfWebHdfs) {
+  constexpr char kWebKind[] = "WEBHDFS delegation";
+  EXPECT_NE(TokenIn(Credentials({Token(kWebKind, "ha-webhdfs:one", "a")}), {"one"}), "");
+  EXPECT_NE(TokenIn(Credentials({Token(kWebKind, "ha-swebhdfs:one", "a")}), {"one"}), "");
+  EXPECT_NE(TokenIn(Credentials({Token(kWebKind, "ha-one:9870", "a")}), {"ha-one"}), "");
+}
+
 TEST(TokenIn, ReturnsNoTokenOfAnotherHost) {
   EXPECT_EQ(TokenIn(Credentials({Token(kKind, "ha-hdfs:one", "a")}), {"three"}), "");
 }
