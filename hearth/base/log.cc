@@ -117,4 +117,13 @@ void Write(Level level, Location where, std::string_view text) noexcept {
                                    spdlog::string_view_t(text.data(), text.size()));
 }
 
+void WriteFormatted(Level level, Location where, fmt::string_view format,
+                    fmt::format_args arguments) noexcept {
+  try {
+    Write(level, where, fmt::vformat(format, arguments));
+  } catch (const std::exception&) {
+    // Dropped, like any record that cannot be written.
+  }
+}
+
 }  // namespace hearth::log

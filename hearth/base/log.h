@@ -8,7 +8,6 @@
 #include <functional>
 #include <string_view>
 #include <type_traits>
-#include <utility>
 
 namespace hearth::log {
 
@@ -45,19 +44,23 @@ struct Format {
   Location where;
 };
 
+// Formats and writes; drops what cannot be formatted, such as for lack of memory.
+void WriteFormatted(Level level, Location where, fmt::string_view format,
+                    fmt::format_args arguments) noexcept;
+
 template <typename... Args>
-void Info(Format<std::type_identity_t<Args>...> format, Args&&... args) {
-  Write(Level::kInfo, format.where, fmt::format(format.text, std::forward<Args>(args)...));
+void Info(Format<std::type_identity_t<Args>...> format, Args&&... args) noexcept {
+  WriteFormatted(Level::kInfo, format.where, format.text, fmt::make_format_args(args...));
 }
 
 template <typename... Args>
-void Warning(Format<std::type_identity_t<Args>...> format, Args&&... args) {
-  Write(Level::kWarning, format.where, fmt::format(format.text, std::forward<Args>(args)...));
+void Warning(Format<std::type_identity_t<Args>...> format, Args&&... args) noexcept {
+  WriteFormatted(Level::kWarning, format.where, format.text, fmt::make_format_args(args...));
 }
 
 template <typename... Args>
-void Error(Format<std::type_identity_t<Args>...> format, Args&&... args) {
-  Write(Level::kError, format.where, fmt::format(format.text, std::forward<Args>(args)...));
+void Error(Format<std::type_identity_t<Args>...> format, Args&&... args) noexcept {
+  WriteFormatted(Level::kError, format.where, format.text, fmt::make_format_args(args...));
 }
 
 }  // namespace hearth::log

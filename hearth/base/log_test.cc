@@ -3,11 +3,22 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <new>
 #include <string>
 #include <vector>
 
 #include "hearth/base/log_level.h"
 #include "hearth/base/thread.h"
+
+// An argument for whose text there is no memory.
+struct NoMemory {};
+template <>
+struct fmt::formatter<NoMemory> : fmt::formatter<int> {
+  template <typename Context>
+  auto format(const NoMemory&, Context& context) const -> decltype(context.out()) {
+    throw std::bad_alloc();
+  }
+};
 
 namespace hearth {
 namespace {
@@ -58,6 +69,12 @@ TEST_F(LogTest, LevelIsTheFirstLetter) {
 TEST_F(LogTest, BracesInArgumentsAreNotFormattedAgain) {
   log::Info("{}", "layer { name: 'a' }");
   EXPECT_EQ(texts_.at(0), "layer { name: 'a' }");
+}
+
+TEST_F(LogTest, RecordsThatCannotBeFormattedAreDropped) {
+  log::Info("{}", NoMemory());
+  log::Info("the next one");
+  EXPECT_THAT(texts_, testing::ElementsAre("the next one"));
 }
 
 TEST_F(LogTest, LinesOfSeveralThreadsDoNotMix) {
