@@ -65,6 +65,12 @@ TEST_F(RingReaderTest, FeederErrorIsThrownBeforeBufferedRows) {
   EXPECT_EQ(error.message(), "there is no column 'label'");
 }
 
+TEST_F(RingReaderTest, LongErrorsAreCutBetweenCharacters) {
+  Open(1 << 20);
+  writer_->Fail(Error(ErrorCode::kInternal, std::string(2047, 'x') + "\u00e9 is not ASCII"));
+  EXPECT_EQ(Thrown([&] { reader_->Next(Soon()); }).message(), std::string(2047, 'x'));
+}
+
 TEST_F(RingReaderTest, FailureWakesAWaitingReader) {
   Open(1 << 20);
   std::thread feeder([&] { writer_->Fail(Error(ErrorCode::kInternal, "x")); });

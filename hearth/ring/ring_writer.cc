@@ -129,8 +129,11 @@ void RingWriter::ThrowStalled(uint64_t bytes, RingSignal::Outcome outcome) const
 void RingWriter::Fail(const Error& error) {
   RingControl& control = memory_.control();
   if (control.failed.load() != 0) return;  // only the first error is kept
-  const size_t bytes = std::min(error.message().size(), sizeof(control.failure_text));
-  std::memcpy(control.failure_text, error.message().data(), bytes);
+  const std::string& text = error.message();
+  size_t bytes = std::min(text.size(), sizeof(control.failure_text));
+  // A text that is too long is cut before a UTF-8 character, not within it.
+  while (bytes > 0 && bytes < text.size() && (text[bytes] & 0xC0) == 0x80) --bytes;
+  std::memcpy(control.failure_text, text.data(), bytes);
   control.failure_bytes = static_cast<uint32_t>(bytes);
   control.failure_code = static_cast<uint32_t>(error.code());
   // Last: the reader uses code and text once it is set.
