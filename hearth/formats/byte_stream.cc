@@ -20,6 +20,8 @@ namespace {
 constexpr size_t kBlockBytes = size_t{256} << 10;
 // zlib's window size, with a gzip header instead of a zlib header.
 constexpr int kGzipWindow = 15 + 16;
+// zlib counts the bytes of one call in 32 bits.
+constexpr size_t kMostInput = size_t{1} << 30;
 
 class FileSource : public ByteSource {
  public:
@@ -67,7 +69,7 @@ class GzipSource : public ByteSource {
 
   size_t Read(char* data, size_t size) override {
     stream_.next_out = reinterpret_cast<Bytef*>(data);
-    stream_.avail_out = static_cast<uInt>(std::min<size_t>(size, 1u << 30));
+    stream_.avail_out = static_cast<uInt>(std::min(size, kMostInput));
     // Continues until at least one byte is out: a return of 0 would mean the end.
     const uInt room = stream_.avail_out;
     while (stream_.avail_out == room && Fill()) Inflate();
@@ -148,7 +150,12 @@ class GzipSink : public ByteSink {
   }
   ~GzipSink() override { deflateEnd(&stream_); }
 
-  void Write(std::string_view bytes) override { Deflate(bytes, Z_NO_FLUSH); }
+  void Write(std::string_view bytes) override {
+    for (; bytes.size() > kMostInput; bytes.remove_prefix(kMostInput)) {
+      Deflate(bytes.substr(0, kMostInput), Z_NO_FLUSH);
+    }
+    Deflate(bytes, Z_NO_FLUSH);
+  }
   void Finish() override {
     Deflate({}, Z_FINISH);
     packed_->Finish();

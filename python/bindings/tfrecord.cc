@@ -132,6 +132,7 @@ class PythonReader {
   }
 
   std::vector<std::vector<std::tuple<std::string, std::string, int64_t>>> Scan(int64_t max_rows) {
+    const ReleasedGil released;
     std::vector<std::vector<std::tuple<std::string, std::string, int64_t>>> rows;
     while (static_cast<int64_t>(rows.size()) < max_rows) {
       const auto record = records_.Next();
