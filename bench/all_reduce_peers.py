@@ -1,6 +1,6 @@
-"""Contenders of bench/collective.py that run in separate processes: Open MPI, TensorFlow's ring.
+"""Peers of bench/collective.py that run in separate processes: Open MPI and TensorFlow's ring.
 
-Their processes sleep until they are asked.
+The processes sleep until they receive a request.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _OPENMPI_OPTIONS = {
 
 
 class Peer:
-    """Processes that run all-reduces when they are asked. A context manager: they end with it."""
+    """Processes that run all-reduces on request. A context manager that ends them on exit."""
 
     def __init__(self) -> None:
         self._ends = ExitStack()
-        self._ask: list[object] = []  # where each rank reads its lines
-        self._answers: object = None  # where rank 0 writes its own
+        self._ask: list[object] = []  # each rank's input
+        self._answers: object = None  # rank 0's output
 
     def __enter__(self) -> Peer:
         return self
@@ -37,9 +37,9 @@ class Peer:
         self._ends.close()
 
     def measure(self, size: int, calls: int) -> float:
-        """The milliseconds of one of `calls` all-reduces of `size` bytes.
+        """Returns the milliseconds per all-reduce of `size` bytes, averaged over `calls` of them.
 
-        Raises RuntimeError where the processes have ended.
+        Raises RuntimeError if the processes have ended.
         """
         for pipe in self._ask:
             pipe.write(f"{size} {calls}\n")
@@ -79,7 +79,7 @@ class OpenMpi(Peer):
 
     def __exit__(self, *_: object) -> None:
         for pipe in self._ask:
-            pipe.write("end\n")  # no numbers: the rank ends
+            pipe.write("end\n")  # an empty line: the rank ends
             pipe.flush()
         super().__exit__()
 
@@ -107,14 +107,14 @@ class TensorFlowRing(Peer):
 
 
 def why_not(name: str) -> str:
-    """Why this machine does not have the contender of that name; empty where it has."""
+    """Why the peer of that name cannot run on this machine; empty if it can."""
     if name.startswith("openmpi") and not (shutil.which("mpirun") and shutil.which("mpicc")):
         return "Open MPI is not installed (Debian: apt-get install openmpi-bin libopenmpi-dev)"
     return ""
 
 
 def start(name: str, world: int, folder: Path) -> Peer:
-    """The contender of that name; `folder` is for its files. Raises as the classes here."""
+    """The peer of that name, which writes its files to `folder`. Raises as the classes here."""
     return TensorFlowRing(world) if name == "grpc" else OpenMpi(name, world, folder)
 
 

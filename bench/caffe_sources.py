@@ -52,9 +52,9 @@ NET = """layer {{ name: "data" type: "MemoryData" top: "data" top: "label" sourc
 
 
 def drained(consumer: Consumer, batches: Iterator[Any]) -> tuple[float, float]:
-    """Feeds the batches to a process that takes minibatches of 64.
+    """Feeds the batches to a process that reads minibatches of 64.
 
-    Returns the seconds, and those of both processes' processor time.
+    Returns the wall time and the processor time of both processes, in seconds.
     """
     from hearth.native._core import RingWriter
 
@@ -70,9 +70,9 @@ def drained(consumer: Consumer, batches: Iterator[Any]) -> tuple[float, float]:
 
 
 def plain_read(path: str, copy: bool = False) -> tuple[float, float]:
-    """Reads the file in chunks, touching each cache line; the same seconds.
+    """Reads the file in chunks and touches each cache line; returns the same times.
 
-    `copy`: also copies them to another file, as a trainer spools its rows for later epochs.
+    `copy`: also copies the chunks to another file, as a trainer spools its rows for later epochs.
     """
     begin, used = time.perf_counter(), time.process_time()
     chunk = np.empty(CHUNK, np.uint8)
@@ -117,7 +117,7 @@ def bench_files(report: Report, folder: Path, rounds: int) -> None:
 def bench_images(
     report: Report, name: str, path: str, rounds: int, ours: Callable[[], tuple[float, float]]
 ) -> None:
-    """Reports wall time, for which feeder and trainer share the work, and their processor time."""
+    """Reports the wall time of feeder and trainer together, and the processor time of both."""
     sides = (ours, lambda: plain_read(path), lambda: plain_read(path, True))
     found, *peers = alternate(rounds, *sides)
     megabytes = IMAGES * IMAGE_BYTES / 1e6
@@ -131,7 +131,9 @@ def bench_images(
 
 
 def read_from_disk(path: str) -> str:
-    """Reads the file into the page cache in large chunks; small writes leave it in small pages."""
+    """Reads the file into the page cache in large chunks, since small writes leave it in small
+    pages.
+    """
     with open(path, "rb", buffering=0) as file:
         os.fsync(file.fileno())
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
@@ -166,7 +168,7 @@ def lmdb_of_images(folder: Path) -> str:
     return str(path)
 
 
-# ---- by Spark
+# ---- tools as Spark jobs
 
 
 class Tools:

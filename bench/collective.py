@@ -40,20 +40,20 @@ OURS = ("tcp", "tcp bf16", "shm", "arena")
 
 @dataclass(frozen=True)
 class Row:
-    """One comparison: which of ours against which peer, by what."""
+    """One comparison: one of our transports against one peer."""
 
     peer: str
     ours: str
     cpu: bool = False
 
     def name(self, world: int, label: str) -> str:
-        """The name in the report."""
+        """Name of the row in the report."""
         kind = "cpu/" if self.cpu else ""
         return f"{kind}{self.peer}/{self.ours}/{world} ranks/{label}/float32"
 
 
 def rows_of(world: int, label: str) -> Iterator[Row]:
-    """The rows compared at that size."""
+    """The rows for that size."""
     two = world == 2
     if two or label in ("4 KB", "64 MB"):
         yield Row("gloo", "tcp")
@@ -74,7 +74,7 @@ def rows_of(world: int, label: str) -> Iterator[Row]:
 
 
 class Rank:
-    """One rank's contenders: its groups, gloo and, on rank 0, the separate programs."""
+    """One rank's contenders: its groups, gloo and, on rank 0, the peers in separate processes."""
 
     def __init__(self, member: _core.Member, peers: dict[str, all_reduce_peers.Peer]):
         self._peers = peers
@@ -86,7 +86,7 @@ class Rank:
         self.cpu: dict[str, list[float]] = {}
 
     def contender(self, name: str, size: int, calls: int) -> Callable[[], float]:
-        """Measures one round of it: milliseconds per call. All ranks call it together."""
+        """Measures one round of the row in milliseconds per call. All ranks call it together."""
         if name in OURS:
             return self._timer(name, self._ours(name, size), calls)
         if name == "gloo":
@@ -121,7 +121,7 @@ class Rank:
         return measure
 
     def _memcpy(self, size: int, calls: int) -> Callable[[], float]:
-        """One thread's, of rank 0, while the other ranks wait."""
+        """Runs on one thread of rank 0, while the other ranks wait."""
         source, target = np.ones(size // 4, dtype=np.float32), np.ones(size // 4, dtype=np.float32)
         if not self.is_first:
             return lambda: 0.0
@@ -136,7 +136,7 @@ class Rank:
 
 
 def check(group: _core.Group, array: np.ndarray) -> None:
-    """Raises when an all-reduce of `array` gives a wrong sum."""
+    """Raises if an all-reduce of `array` returns a wrong sum."""
     base = np.arange(array.size, dtype=np.float32) % 1024
     array[:] = base + group.rank
     group.all_reduce(array, timeout_s=TIMEOUT_S)
@@ -147,7 +147,7 @@ def check(group: _core.Group, array: np.ndarray) -> None:
 
 
 def bench(report: Report, rounds: int, world: int, rank: Rank) -> None:
-    """All rows of so many ranks; every rank runs this with the same arguments."""
+    """Measures all rows for that number of ranks; every rank calls it with the same arguments."""
     for label, (size, calls) in SIZES.items():
         rows = wanted(report, world, label)
         names = list(dict.fromkeys(name for row in rows for name in (row.ours, row.peer)))
@@ -158,14 +158,16 @@ def bench(report: Report, rounds: int, world: int, rank: Rank) -> None:
         if not rank.is_first:
             continue
         wall = dict(zip(names, measured, strict=True))
-        # The first call of each is not counted.
+        # The first call of each contender is a warm-up.
         cpu = {name: values[1:] for name, values in rank.cpu.items()}
         for row in rows:
             add(report, row, row.name(world, label), cpu if row.cpu else wall, size)
 
 
 def add(report: Report, row: Row, name: str, times: dict[str, list[float]], size: int) -> None:
-    """Adds one row; against memcpy, in GB/s of the bus: what each of two ranks sends and gets."""
+    """Adds one row. Compared with memcpy, it is GB/s on the bus: what each of two ranks sends and
+    receives.
+    """
     ours, peer = times[row.ours], times[row.peer]
     unit, more = "ms", False
     if row.peer == "memcpy":
@@ -175,7 +177,7 @@ def add(report: Report, row: Row, name: str, times: dict[str, list[float]], size
 
 
 def wanted(report: Report, world: int, label: str) -> list[Row]:
-    """The rows of that size that were asked for, and can be had."""
+    """The requested rows of that size whose contenders exist on this machine."""
     rows = [row for row in rows_of(world, label) if report.wants(row.name(world, label))]
     return [row for row in rows if not all_reduce_peers.why_not(row.peer)]
 
@@ -231,13 +233,13 @@ def run_world(options: argparse.Namespace, report: Report) -> None:
 
 
 def start_rank(rank: int, world: int) -> subprocess.Popen[str]:
-    """Another process of this bench; reads the rendezvous from its standard input."""
+    """Runs another rank of this bench, which reads the rendezvous from its standard input."""
     command = [sys.executable, *sys.argv, "--rank", str(rank), "--world", str(world)]
     return subprocess.Popen(command, stdin=subprocess.PIPE, text=True)
 
 
 def main() -> None:
-    """Rank 0 of each number of ranks in turn; then the overlap, where hosts can be emulated."""
+    """Runs rank 0 for each number of ranks, then the overlap if hosts can be emulated."""
     parser = arguments(__doc__ or "")
     parser.add_argument("--rank", type=int, default=0, help=argparse.SUPPRESS)
     parser.add_argument("--world", type=int, default=0, help=argparse.SUPPRESS)

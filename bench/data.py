@@ -40,7 +40,7 @@ DEFAULT = ("hearth", "ray", "petastorm", "mds", "loader", "loop", "look", "unspo
 
 
 class Bench:
-    """All cases that are wanted; one thread."""
+    """Runs all requested cases in one thread."""
 
     def __init__(self, flags: argparse.Namespace):
         self._flags = flags
@@ -58,10 +58,10 @@ class Bench:
         ]
 
     def run(self) -> None:
-        """Sides live for all kinds of shuffle of a source and a shape."""
+        """Processes live for all kinds of shuffle of a source and a shape."""
         while self._left:
             source, shape, _ = self._left[0]
-            # Ray's last processes may still write to it.
+            # Ray's last processes may still write to the folder.
             options = {"prefix": "hearth-bench-", "ignore_cleanup_errors": True}
             with tempfile.TemporaryDirectory(**options) as folder:
                 shown = data_rows.SHAPES[shape].fewer(self._flags.fewer)
@@ -78,7 +78,7 @@ class Bench:
         name = f"{case.name}/{mode}"
         own = []
         rounds = self._flags.rounds
-        for turn in range(rounds == 1, rounds + 1):  # the first of several is not measured
+        for turn in range(rounds == 1, rounds + 1):  # the first of several rounds is a warm-up
             if turn > 1 and time.monotonic() > until:
                 break
             for run in case.turn(mode):
@@ -92,7 +92,7 @@ class Bench:
         self._save()
 
     def _save(self) -> None:
-        """After each row: what was measured stays where a later one is interrupted."""
+        """Written after each row, so that an interrupt loses no finished row."""
         if self._flags.markdown:
             self._flags.markdown.write_text("\n".join(self._sections))
         if self._flags.json:

@@ -1,4 +1,4 @@
-"""A contender of data.py or rivals.py as a running process, and the case that all share."""
+"""Runs each contender of data.py or rivals.py in a process, on a case that all share."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ import marked_processes
 from hearth.spark import session as spark_session
 
 SOURCES = ("frame", "parquet")
-# The cases of each contender, and its environment if it is not .venv.
+# The contender's cases, and its environment unless that is .venv.
 CONTENDERS: dict[str, tuple[tuple[str, ...], str | None]] = {
     "hearth": (SOURCES, None),
     "ray": (SOURCES, "ray"),
@@ -39,19 +39,19 @@ CONTENDERS: dict[str, tuple[tuple[str, ...], str | None]] = {
 }
 START_TIMEOUT_S = 300.0
 RUN_TIMEOUT_S = 600.0
-MEMORY_MB = 1536  # of an executor: it holds half of the rows
+MEMORY_MB = 1536  # memory of an executor, which stores half of the rows
 
 
 class Failed(Exception):
-    """A side that ended, or was too slow; the text is the end of what it printed."""
+    """Raised if a process ended or was too slow. The text is the end of its output."""
 
 
 class FailedRun(Failed):
-    """The side continues."""
+    """Lets the contender's process continue."""
 
 
 class Side:
-    """The running side of one contender. One thread uses it."""
+    """A contender's running process. Used by one thread."""
 
     def __init__(self, name: str, job: Mapping[str, Any], log: Path):
         environment = CONTENDERS[name][1]
@@ -86,7 +86,9 @@ class Side:
         self._answer(START_TIMEOUT_S)
 
     def run(self, mode: str, folder: Path, port: int) -> dict[str, float]:
-        """One run, whose ranks leave their files in the folder; the times of its driver."""
+        """Runs the contender once and returns the driver's times; ranks write their results to the
+        folder.
+        """
         job = {"mode": mode, "folder": str(folder), "port": port}
         print(json.dumps(job), file=self._lines, flush=True)
         times = json.loads(self._answer(RUN_TIMEOUT_S))
@@ -108,7 +110,7 @@ class Side:
         return line
 
     def close(self) -> None:
-        """Raises nothing: what the side has started is killed where it does not end."""
+        """Ends the process, and kills what it has started and does not end. Never raises."""
         self._lines.close()
         self._socket.close()
         with suppress(subprocess.TimeoutExpired):
@@ -119,8 +121,10 @@ class Side:
 
 
 def prepare(contenders: list[str]) -> None:
-    """Makes the environments of contenders; SIGTERM then ends their sides and removes files."""
-    for name in contenders:  # not while something is measured
+    """Makes the contenders' environments; from then on SIGTERM ends the processes and removes
+    files.
+    """
+    for name in contenders:  # so that nothing is installed during a measurement
         environment = CONTENDERS[name][1]
         if environment:
             data_environments.python(environment)
@@ -134,7 +138,7 @@ def free_port() -> int:
 
 
 class Case:
-    """One source and shape: the files, the sides that live, and what they did."""
+    """One source and shape: the files, the contenders' processes, and their results."""
 
     def __init__(
         self,
@@ -144,7 +148,7 @@ class Case:
         folder: Path,
         more: Mapping[str, Any] | None = None,
     ):
-        """`more`: further fields of the job, apart from the shape's."""
+        """`more`: fields of the job besides those of the shape."""
         self.name, self._source, self._shape, self._folder = name, source, shape, folder
         self._more = dict(more or {})
         self._data = folder / "rows"
@@ -153,7 +157,7 @@ class Case:
 
     @contextmanager
     def running(self, contenders: list[str]) -> Iterator[None]:
-        """Its rows written, and its sides ready. One that cannot start has failed."""
+        """Writes the rows and starts the processes; a process that cannot start counts as failed."""
         data_rows.write(self._shape, self._data)
         self._expected = json.loads((self._data / "_expected.json").read_text())
         with ExitStack() as stack:
@@ -167,7 +171,7 @@ class Case:
             yield
 
     def turn(self, mode: str) -> Iterator[dict[str, Any]]:
-        """A run of each side that has not failed."""
+        """Runs each contender that has not failed."""
         for name, side in list(self._sides.items()):
             with self._noting(name), tempfile.TemporaryDirectory(dir=self._folder) as folder:
                 yield {"contender": name, **self._run(side, mode, Path(folder))}

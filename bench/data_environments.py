@@ -16,9 +16,9 @@ from pathlib import Path
 
 FOLDER = Path.home() / ".cache" / "hearth" / "bench-data"
 REQUIREMENTS = {
-    # Where aiohttp is not there, two of its reading threads race to find that out, and one fails.
+    # Without aiohttp, two of its reading threads race to detect its absence, and one fails.
     "ray": ["ray[data,train]==2.60.0", "aiohttp==3.14.5"],
-    # It imports pyarrow.filesystem, which pyarrow 16 removed; pyarrow 14 needs NumPy 1.
+    # petastorm imports pyarrow.filesystem, which pyarrow 16 removed; pyarrow 14 requires NumPy 1.
     "petastorm": [
         "petastorm==0.13.1",
         "pyarrow==14.0.2",
@@ -31,7 +31,7 @@ REQUIREMENTS = {
 
 
 def python(name: str) -> Path:
-    """The interpreter of a peer. Raises SystemExit where pip cannot fetch its packages."""
+    """Returns the interpreter of a peer's environment. Raises SystemExit if pip cannot install it."""
     home = FOLDER / name
     program = home / "bin" / "python"
     complete = home / "requirements.txt"
@@ -39,8 +39,8 @@ def python(name: str) -> Path:
     made = complete.exists() and complete.read_text() == wanted
     if not made:
         venv.create(home, clear=True, with_pip=True)
-    # Another checkout may have made the environment: its path file is written each time. What
-    # addsitedir() adds comes after the environment's own packages.
+    # Another checkout may have made the environment, so its path file is always rewritten. Packages
+    # added by addsitedir() come after the environment's own.
     rest = sysconfig.get_path("purelib")
     _packages(home).joinpath("zz-rest.pth").write_text(f"import site; site.addsitedir({rest!r})\n")
     if not made:
@@ -56,7 +56,7 @@ def python(name: str) -> Path:
 
 
 def _packages(environment: Path) -> Path:
-    """The site-packages of an environment in that folder."""
+    """The site-packages folder of an environment."""
     variables = {"base": str(environment), "platbase": str(environment)}
     return Path(sysconfig.get_path("purelib", "venv", variables))
 

@@ -1,9 +1,9 @@
-"""The program of data.py's and rivals.py's contenders on each rank: reads every batch, and trains
-a model on it if the job names one.
+"""The program that each rank of a contender of data.py and rivals.py runs.
 
-`data_ranks.py JOB` is one rank of a peer that brings no launcher. Each program gives loops() an
-iterator of (ids, x) per epoch; a rank leaves rankR.json with the clock's times, and its ids in the
-order they came in, as rankR.npz, in the run's folder.
+It reads every batch, and trains a model if the job names one. `data_ranks.py JOB` is one rank of a
+peer without a launcher of its own. Each program's loops() returns an iterator of (ids, x) per
+epoch. In the run's folder a rank writes rankR.json, with the times, and rankR.npz, with its ids in
+the order of arrival.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ import data_rows
 import rival_models
 
 WORLD = 2
-EPOCHS = 2  # where the job does not say
-LOADER_WORKERS = 1  # of a rank's DataLoader: two ranks share two cores
+EPOCHS = 2  # unless the job names another one
+LOADER_WORKERS = 1  # worker processes of a rank's DataLoader: two ranks share two cores
 
 Job = dict[str, Any]  # see data_side.py
 Batches = Iterator[tuple[Any, Any]]
 
 
 def loops(job: Job, rank: int, ready: float, epoch_of: Callable[[int], Batches]) -> None:
-    """Runs the epochs and writes what the bench checks and counts, after the clock.
+    """Runs the epochs, then writes what the bench checks and counts; writing is not timed.
 
-    `ready`: when the program had imported its packages.
+    `ready`: the time at which the program had imported its packages.
     """
     import numpy as np
 
@@ -62,7 +62,7 @@ def epochs_of(job: Job) -> int:
     return job.get("epochs", EPOCHS)
 
 
-# ---- programs that a cluster starts
+# ---- programs run by a cluster
 
 
 def hearth(job: Job, ctx: Any) -> None:
@@ -91,7 +91,7 @@ def ray(job: Job) -> None:
     options: Job = {"batch_size": job["batch_size"]}
     if job["mode"] == "window":
         options["local_shuffle_buffer_size"] = job["window"]
-    if job["kind"] == "image":  # a tensor has no rows of bytes
+    if job["kind"] == "image":  # a tensor cannot hold byte strings
         options["collate_fn"] = lambda batch: {
             "id": torch.as_tensor(batch["id"]), "x": list(batch["x"])
         }  # fmt: skip
@@ -104,14 +104,14 @@ def ray(job: Job) -> None:
 
 
 def distributor(job: Job) -> None:
-    """Runs the ranks by torchrun in Spark's tasks."""
+    """Runs the ranks through torchrun in Spark tasks."""
     import torch
 
     torch.set_num_threads(1)
     loader(job, int(os.environ["RANK"]))
 
 
-# ---- programs of a separate process
+# ---- programs run as plain processes
 
 
 def petastorm(job: Job, rank: int) -> None:
@@ -128,7 +128,7 @@ def petastorm(job: Job, rank: int) -> None:
     }
     full = job["mode"] == "full"
     loader_of = pytorch.BatchedDataLoader
-    if full:  # the only one whose shuffle mixes all rows; it keeps them in memory
+    if full:  # the only shuffle that mixes all rows; it keeps them in memory
         capacity = {"num_epochs": epochs_of(job), "rows_capacity": job["rows"] + 1, "shuffle": True}
 
         def loader_of(reader: Any, batch_size: int, shuffling_queue_capacity: int) -> Any:
@@ -152,13 +152,15 @@ def petastorm(job: Job, rank: int) -> None:
             batch_size=job["batch_size"],
             shuffling_queue_capacity=queue,
         )
-    # Its threads must have ended before the interpreter does.
+    # Its threads must end before the interpreter does.
     with closing(_petastorm_epochs(made, job["batch_size"] if full else 0)) as epochs:
         loops(job, rank, ready, lambda epoch: next(epochs))
 
 
 def _petastorm_epochs(made: Any, batch_size: int) -> Iterator[Batches]:
-    """One iterator per epoch; with a batch size, one for all epochs, divided by counted rows."""
+    """Returns one iterator per epoch. With a batch size: one iterator for all epochs, split by row
+    count.
+    """
     import itertools
 
     with made as loader:
@@ -171,8 +173,9 @@ def _petastorm_epochs(made: Any, batch_size: int) -> Iterator[Batches]:
 
 
 def _bytes_as_array(job: Job) -> Any:
-    """petastorm's loaders take no bytes: all images here are equally long, and become rows of a
-    matrix."""
+    """petastorm's loaders reject bytes. All images here have equal length, so they become matrix
+    rows.
+    """
     import numpy as np
     from petastorm import TransformSpec
 
@@ -204,7 +207,7 @@ def mds(job: Job, rank: int) -> None:
 
 
 def loop(job: Job, rank: int) -> None:
-    """A batched loop of pyarrow in the rank itself."""
+    """A loop over pyarrow's batches in the rank itself."""
     import pyarrow.parquet  # noqa: F401
 
     ready = time.time()
@@ -212,12 +215,12 @@ def loop(job: Job, rank: int) -> None:
 
 
 def memory(job: Job, rank: int) -> None:
-    """The same with all rows in memory from the first epoch on."""
+    """The same, with all rows in memory from the first epoch on."""
     loop({**job, "mode": "full"}, rank)
 
 
 def bare(job: Job, rank: int) -> None:
-    """No rows: what the model and two processes of torch take."""
+    """Reads no rows: measures the model and the two torch processes alone."""
     import torch
 
     ready = time.time()
@@ -228,7 +231,7 @@ def bare(job: Job, rank: int) -> None:
 
 
 def loader(job: Job, rank: int) -> None:
-    """A torch DataLoader, whose workers read."""
+    """A torch DataLoader whose workers read the files."""
     import pyarrow.parquet  # noqa: F401  (its workers are forked)
     from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
@@ -249,12 +252,12 @@ def loader(job: Job, rank: int) -> None:
 
 
 class _ParquetRows:
-    """A reader's share of the Parquet files as shuffled batches of tensors."""
+    """One reader's share of the Parquet files, as shuffled batches of tensors."""
 
     def __init__(self, job: Job, rank: int, worker: int = 0, workers: int = 1):
         self._job = job
         self._share = job["files"][rank * workers + worker :: WORLD * workers]
-        self._whole: Any = None  # all rows, kept for the next epoch where all are mixed
+        self._whole: Any = None  # all rows, kept for the next epoch if the shuffle mixes all
 
     def epoch(self, epoch: int) -> Batches:
         import numpy as np
@@ -267,7 +270,7 @@ class _ParquetRows:
             yield from map(self._tensors, table.to_batches(self._job["batch_size"]))
 
     def _tables(self) -> Iterator[Any]:
-        """The tables that are shuffled as a whole."""
+        """The tables, each of which is shuffled as a whole."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -292,7 +295,7 @@ class _ParquetRows:
         import torch
 
         column = batch.column("x")
-        if self._job["kind"] == "image":  # all are equally long
+        if self._job["kind"] == "image":  # all images have equal length
             _, offsets, values = column.buffers()
             start = int(np.frombuffer(offsets, np.int32)[column.offset])
             size = len(batch) * self._job["width"]

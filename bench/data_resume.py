@@ -22,7 +22,7 @@ LIMIT_S = 1.0
 
 
 def resume(job: dict[str, Any], ctx: Any) -> None:
-    """The program of a rank; it leaves the seconds of all its rounds."""
+    """A rank's program; it writes the seconds of all rounds."""
     import json
     import time
     from pathlib import Path

@@ -1,4 +1,4 @@
-"""The rows that data.py's contenders deliver: Parquet files, and what a consumer does with a batch.
+"""Writes the rows of data.py's contenders as Parquet files, and checks the batches they deliver.
 
 Runs in the peers' environments, too.
 """
@@ -14,7 +14,7 @@ from typing import Any
 FILES = 4
 DISTINCT_IMAGES = 32
 IMAGE_BYTES = 150_000
-TOKENS = 1_000  # different ones
+TOKENS = 1_000  # distinct images
 
 
 @dataclass(frozen=True)
@@ -23,14 +23,14 @@ class Shape:
 
     rows: int
     batch_size: int
-    window: int  # rows of a rank that a windowed shuffle mixes
+    window: int  # rows per rank that a windowed shuffle mixes
     width: int  # values per row, or bytes of an image
     kind: str  # "float": float32, "image": bytes, "token": int64
     group: int  # rows per row group
 
     @property
     def step(self) -> int:
-        """Every so many values one is looked at: one per cache line."""
+        """look() reads every n-th value: one per cache line."""
         return 64 // self.value_bytes
 
     @property
@@ -51,7 +51,7 @@ SHAPES = {
 
 
 def write(shape: Shape, folder: Path) -> None:
-    """Writes FILES Parquet files of the rows, and expected.json: their number and look() of all."""
+    """Writes FILES Parquet files of the rows, and expected.json with their number and their look()."""
     import numpy as np
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -66,7 +66,7 @@ def write(shape: Shape, folder: Path) -> None:
             x = pa.array([_numbered(images[i % len(images)], i) for i in ids], pa.binary())
             total += look([value.as_py() for value in x], shape.step)
         else:
-            # Sums of these in float64 are exact, in any order.
+            # Sums of these in float64 are exact in any order.
             values = random.integers(0, 1 << 20, (len(ids), shape.width))
             if shape.kind == "float":
                 values = values.astype(np.float32) / 1024
@@ -81,7 +81,7 @@ def write(shape: Shape, folder: Path) -> None:
 
 
 def look(x: Any, step: int) -> float:
-    """The sum of every step-th value of each row: of a tensor [n, k] or of a list of bytes."""
+    """The sum of every step-th value of each row of a tensor [n, k] or of a list of bytes."""
     import numpy as np
 
     if isinstance(x, list):
@@ -93,7 +93,7 @@ def look(x: Any, step: int) -> float:
 
 
 def _images(random: Any) -> list[bytes]:
-    """JPEGs of gradients and noise, each a little shorter than IMAGE_BYTES."""
+    """JPEGs of gradients and noise, each slightly shorter than IMAGE_BYTES."""
     import numpy as np
     from PIL import Image
 
@@ -113,6 +113,8 @@ def _images(random: Any) -> list[bytes]:
 
 
 def _numbered(image: bytes, number: int) -> bytes:
-    """The image, filled up to IMAGE_BYTES behind its end, where decoders do not look; with the
-    row's number there, so that no two rows are equal."""
+    """The image, padded to IMAGE_BYTES after its end marker, which decoders ignore.
+
+    The padding contains the row's number, so that no two rows are equal.
+    """
     return image.ljust(IMAGE_BYTES - 8, b"\0") + int(number).to_bytes(8, "little")

@@ -1,9 +1,10 @@
-"""The driver's side of one contender of data.py: a process that lives through a case.
+"""The driver process of one contender of data.py, which lives for one case.
 
 Its argument is JSON: the contender, the source ("frame": a cached DataFrame; "parquet": files), the
-folder of the Parquet files, the shape of the rows, Spark's settings and the descriptor of the
-socket to the bench. It says "ready", then answers each line, a JSON object with the kind of shuffle
-and a folder, by the clock's times of one run, or by its error. The socket's end ends it.
+folder of the Parquet files, the shape of the rows, Spark's settings, and the descriptor of the
+socket to the bench. It sends "ready", then reads one JSON object per line (the kind of shuffle and
+a folder) and replies with the times of one run, or with its error. It ends when the socket is
+closed.
 """
 
 from __future__ import annotations
@@ -42,11 +43,11 @@ class Side:
                 self.frame.cache().count()
 
     def run(self, job: Job) -> Times:
-        """Times of the call and of when what the contender writes was written."""
+        """Times of the call and of the end of writing."""
         raise NotImplementedError
 
     def clear(self, job: Job) -> None:
-        """After the clock."""
+        """Cleans up; not timed."""
         shutil.rmtree(written_folder(job), ignore_errors=True)
 
     def close(self) -> None:
@@ -54,7 +55,7 @@ class Side:
             self.spark.stop()
 
     def written_files(self, job: Job) -> list[str]:
-        """The source as Parquet files: for a frame, Spark writes them here."""
+        """The source as Parquet files; Spark writes a frame's rows here."""
         if not self.is_frame:
             return self.files
         written = written_folder(job)
@@ -67,7 +68,7 @@ def written_folder(job: Job) -> Path:
 
 
 def ship_programs() -> None:
-    """Pickles functions of these modules with their code: executors do not have them."""
+    """Pickles functions of these modules by value: executors do not have the modules."""
     from pyspark import cloudpickle
 
     import data_rows
@@ -117,7 +118,7 @@ class Unspooled(Hearth):
 
 
 class Look(Side):
-    """A mapInArrow that only reads the batches: Spark's share of the first epoch."""
+    """A mapInArrow that only reads the batches: Spark's part of the first epoch."""
 
     def run(self, job: Job) -> Times:
         from pyspark import cloudpickle
@@ -131,7 +132,7 @@ class Look(Side):
 
 
 class Ray(Side):
-    """Ray Data in Ray Train. It reads Parquet; a frame is written as such first."""
+    """Ray Data in Ray Train. It reads Parquet files, to which a frame is written first."""
 
     needs_spark = False
 
@@ -139,7 +140,7 @@ class Ray(Side):
         super().__init__(job)
         import ray
 
-        # Logical ones: each rank reserves one, and what reads takes the others.
+        # Logical CPUs: each rank reserves one, and readers use the others.
         ray.init(
             num_cpus=2 * data_ranks.WORLD,
             include_dashboard=False,
@@ -179,7 +180,7 @@ class Ray(Side):
 
 
 class OwnRanks(Side):
-    """Ranks as plain processes of this Python, which is less than any launcher does."""
+    """Ranks as plain processes of this Python: less work than any launcher does."""
 
     needs_spark = False
 
@@ -209,12 +210,12 @@ class OwnRanks(Side):
         return {"called": called, "written": written}
 
     def prepare(self, job: Job) -> Job:
-        """Writes the rows; says where they are."""
+        """Writes the rows; returns their location."""
         return {"files": self.written_files(job)}
 
 
 class InMemory(OwnRanks):
-    """Reads the rows' files itself, independently of the others' source."""
+    """Reads the rows' files itself, independently of the other contenders' source."""
 
     def __init__(self, job: Job):
         super().__init__({**job, "source": "parquet"})
@@ -234,8 +235,8 @@ class Petastorm(OwnRanks):
         folder.mkdir()
         key = SparkDatasetConverter.PARENT_CACHE_DIR_URL_CONF
         self.spark.conf.set(key, f"file://{folder}")
-        # Where a rank has no more than three row groups, as by the default of 32 MB, its reader
-        # now and then ends without a row.
+        # If a rank has three row groups or fewer, as with the default of 32 MB, its reader
+        # sometimes ends without a row.
         size = job["rows"] * job["width"] * 64 // job["step"]
         group = min(8 << 20, size // 16)
         self._converter = make_spark_converter(self.frame, parquet_row_group_size_bytes=group)
@@ -248,7 +249,7 @@ class Petastorm(OwnRanks):
 
 
 class Mds(OwnRanks):
-    """MDS is always written, from the cached frame or from one that Spark reads."""
+    """Rows are always written as MDS, from the cached frame or from one that Spark reads."""
 
     needs_spark = True
 
@@ -266,7 +267,9 @@ class Mds(OwnRanks):
 
 
 class Distributor(OwnRanks):
-    """pyspark's own launcher; the program reads what Spark wrote by a torch DataLoader."""
+    """pyspark's own launcher; the program reads the files that Spark wrote through a torch
+    DataLoader.
+    """
 
     needs_spark = True
 

@@ -1,4 +1,4 @@
-"""Figures of data.py's runs, what their rows are checked for, and the tables of both."""
+"""Computes the figures of data.py's runs, checks their rows, and prints both as tables."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ APART = ("look", "unspooled", "loop")
 def figures(
     times: Figures, ranks: list[dict[str, Any]], meter: marked_processes.Meter, rows: int
 ) -> Figures:
-    """Figures of one run, from the times of its driver and of its ranks."""
+    """Figures of one run, from its driver's and its ranks' times."""
     called, written = times["called"], times["written"]
     found = {"job cpu": meter.between(called, times["ended"])}
     if not ranks:
@@ -60,7 +60,7 @@ def figures(
 
 
 def read_ranks(folder: Path) -> list[dict[str, Any]]:
-    """Results of the ranks of a run, with their ids by epoch; empty for a run without ranks."""
+    """A run's results by rank, with the ids of each epoch; empty for a run without ranks."""
     import numpy as np
 
     found = []
@@ -71,8 +71,9 @@ def read_ranks(folder: Path) -> list[dict[str, Any]]:
 
 
 def check(ranks: list[dict[str, Any]], expected: Figures) -> Iterator[dict[str, Any]]:
-    """For each epoch: rows that are missing and rows that came again, whether the values are those
-    that were written, and how well their order is mixed (0: not at all, 1: as a permutation)."""
+    """For each epoch: missing and repeated rows, whether the values are correct, and how well the
+    rows are mixed (0: not at all; 1: like a random permutation).
+    """
     import numpy as np
 
     for epoch in range(len(ranks[0]["ends"]) if ranks else 0):
@@ -88,9 +89,9 @@ def check(ranks: list[dict[str, Any]], expected: Figures) -> Iterator[dict[str, 
 
 
 def mixing(ids: Any) -> float:
-    """Distance of the rows from sorted order, relative to that of a random permutation.
+    """Distance of the rows from sorted order, relative to a random permutation's.
 
-    Three times the mean distance, over the number of rows.
+    Three times the mean displacement, divided by the number of rows.
     """
     import numpy as np
 
@@ -129,12 +130,12 @@ def last_line(text: str) -> str:
 
 
 def _mixing_of(runs: list[dict[str, Any]]) -> str:
-    """The mixing in the last run's epochs."""
+    """The mixing in each epoch of the last run."""
     return ", ".join(f"{epoch['mixing']:.2f}" for epoch in runs[-1]["checks"])
 
 
 def rows_of(runs: list[dict[str, Any]]) -> str:
-    """The worst of all runs."""
+    """The worst result of all runs."""
     epochs = [epoch for run in runs for epoch in run["checks"]]
     if not epochs:
         return ""
@@ -146,7 +147,7 @@ def rows_of(runs: list[dict[str, Any]]) -> str:
 
 
 def add_rows(table: report.Report, name: str, runs: list[dict[str, Any]]) -> None:
-    """Hearth against the best peer by each figure, and against each of APART."""
+    """Compares Hearth with the best peer for each figure, and with each contender of APART."""
     for figure, (unit, more) in FIGURES.items():
         values: dict[str, list[float]] = {}
         for run in runs:

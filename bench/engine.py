@@ -1,10 +1,11 @@
-"""Whole train steps of the Caffe engine against PyTorch: same nets, same batch, float32, CPU.
+"""Whole training steps of the Caffe engine against PyTorch: same nets, same batch, float32, CPU.
 
-Each row is one step: forward, backward, SGD with momentum and weight decay. The peer is the best
-of eager and compiled PyTorch (torch.compile, its loss; `--no-compile` leaves it out) in two memory
-formats. Rows ``bf16/...`` compare products in bfloat16 with our own float32; ``memory/...`` the
-peak resident memory of a process that trains for three steps; ``start/lenet`` is `hearth train`
-from exec to its first iteration line, beside a limit of 0.7 s.
+Each row is one step: forward, backward, SGD with momentum and weight decay. The peer is the fastest
+of eager and compiled PyTorch (torch.compile of model and loss; `--no-compile` omits it) in two
+memory formats. Rows ``bf16/...`` compare products in bfloat16 with our own float32; rows
+``memory/...`` show the peak resident memory of a process that trains for three steps;
+``start/lenet`` is the time of `hearth train` from exec to its first iteration line, against a limit
+of 0.7 s.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ sys.path[:0] = [str(ROOT / "python"), str(ROOT / "bench")]
 from report import Report, alternate, arguments, in_turn, seconds  # noqa: E402
 
 THREADS = 2
-# Net, batch, classes (0: the target is an array like the output).
+# Net, batch, classes (0: the target is an array shaped like the output).
 NETS = [
     ("lenet", 64, 10), ("cifar10_quick", 100, 10), ("caffenet", 32, 1000), ("alexnet", 32, 1000),
     ("googlenet", 16, 1000), ("lstm3", 64, 0),
@@ -43,7 +44,7 @@ def our_step(net: str, classes: int, precision: str = "float32") -> Callable[[],
 
 
 def our_solver(net: str, classes: int, precision: str = "float32") -> _caffe.Solver:
-    """A solver of a net of examples/nets, without gradients of blobs, as in `hearth train`."""
+    """A solver of a net of examples/nets; as in `hearth train`, blobs get no gradients."""
     text = (ROOT / f"examples/nets/{net}.prototxt").read_text()
     return solver_of(text, classes, precision, keep_diffs=False)
 
@@ -194,7 +195,7 @@ def print_peak_memory(side: str, net: str) -> None:
     step = torch_step(net, batch, classes, side == "torch-channels-last")
     for _ in range(3):
         step()
-    # Not ru_maxrss: it begins with what the parent had when it forked.
+    # Not ru_maxrss, which starts with the parent's memory at the fork.
     (line,) = (x for x in Path("/proc/self/status").read_text().splitlines() if "VmHWM" in x)
     print(int(line.split()[1]) / 1024)
 

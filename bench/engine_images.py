@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 
-os.environ["OMP_NUM_THREADS"] = "1"  # before a library starts its threads
+os.environ["OMP_NUM_THREADS"] = "1"  # before any library starts its threads
 
 import tempfile
 from collections.abc import Callable
@@ -36,7 +36,7 @@ layer {{ name: "data" type: "ImageData" top: "data" top: "label"
 
 
 def ours(net: str, list_file: Path, precision: str) -> Callable[[], object]:
-    """Forward passes of a net of examples/nets whose inputs, its first two layers, are replaced."""
+    """Forward passes of a net of examples/nets with its two input layers replaced."""
     data = DATA.format(list=list_file, batch=BATCH, side=SIDES[net])
     layers = (ROOT / f"examples/nets/{net}.prototxt").read_text().split("\nlayer {")
     text = data + "".join(f"\nlayer {{{layer}" for layer in layers[3:])
@@ -74,7 +74,7 @@ def rate(step: Callable[[], object]) -> float:
 
 
 def measure(net: str, lines: Path, files: list[bytes], rounds: int, report: Report) -> None:
-    """Runs the sides in turn; adds a row for each precision."""
+    """Runs the contenders in turn; adds a row for each precision."""
     rows = {f"{p}/{net}": ("ours " + p, "float32") for p in ("float32", "bf16", "int8")}
     rows[f"bf16/autocast/{net}"] = ("ours bf16", "bf16")
     wanted = {name: pair for name, pair in rows.items() if report.wants(name)}

@@ -88,7 +88,7 @@ def products_per_weight(layer: dict[str, Any], net: Any) -> int:
 
 
 def row_of(layer: dict[str, Any], net: Any) -> Row:
-    """The least work: every array once, and in place only where the layer is."""
+    """The minimal work: every array once, and in place only if the layer is in place."""
     count = lambda names: sum(math.prod(net.blobs[name].shape) for name in names)  # noqa: E731
     parameters = net.params.get(layer["name"], [])
     weights = sum(math.prod(blob.shape) for blob in parameters)

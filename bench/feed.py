@@ -55,7 +55,7 @@ while file.peek(1):
 
 
 def start_consumer(code: str, fds: tuple[int, ...], *arguments: int) -> subprocess.Popen[str]:
-    """Runs Python code in a process that inherits `fds` and gets them as its first arguments."""
+    """Runs Python code in a process that inherits `fds`; their numbers are its first arguments."""
     command = [sys.executable, "-c", code, *map(str, (*fds, *arguments))]
     return subprocess.Popen(command, pass_fds=fds, stdout=subprocess.PIPE, text=True)
 
@@ -64,7 +64,7 @@ def start_consumer(code: str, fds: tuple[int, ...], *arguments: int) -> subproce
 
 
 def bench_ring(report: Report, rounds: int) -> None:
-    """Both sides touch each cache line of the data; GB/s."""
+    """GB/s with both sides touching each cache line of the data."""
     for label, rows in (("0.2 MB batches", 64), ("3.2 MB batches", 1024)):
         name = f"ring/{label}"
         if not report.wants(name):
@@ -85,7 +85,7 @@ def bench_ring(report: Report, rounds: int) -> None:
 
 @contextmanager
 def ring_pass(batch: pa.RecordBatch, repeats: int) -> Iterator[Callable[[], str]]:
-    """A call that sends the batch `repeats` times to a process that waits for it."""
+    """Returns a function that sends the batch `repeats` times to a waiting process."""
     from hearth.native._core import RingWriter
 
     writer = RingWriter()
@@ -104,7 +104,7 @@ def ring_pass(batch: pa.RecordBatch, repeats: int) -> Iterator[Callable[[], str]
 
 @contextmanager
 def socket_pass(batch: pa.RecordBatch, repeats: int) -> Iterator[Callable[[], str]]:
-    """The same by Arrow's stream format."""
+    """The same through Arrow's stream format."""
     ours, theirs = socket.socketpair()
     with start_consumer(SOCKET_CONSUMER, (theirs.fileno(),)) as consumer:
         theirs.close()
@@ -179,7 +179,7 @@ def start() -> Any:
 
 
 def look(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The peer: only looks at each cache line of the values."""
+    """The peer: only touches each cache line of the values."""
     rows = 0
     for batch in batches:
         rows += batch.num_rows
@@ -192,7 +192,7 @@ def look(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def feeder(epochs: int) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Ours: a ring to a consumer process that turns rows into minibatches, `epochs` times."""
+    """Ours: a ring to a consumer process that turns rows into minibatches for `epochs` epochs."""
 
     def feed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from hearth.native._core import RingWriter
@@ -213,7 +213,9 @@ def feeder(epochs: int) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.Reco
 
 
 def run_job(spark: Any, data: Data, function: Callable[..., Any], epochs: int = 0) -> list[Any]:
-    """Runs the function over the data's partitions; a row per task. Checks that all rows arrive."""
+    """Runs the function over the data's partitions, which yields one row per task. Checks that all
+    rows arrive.
+    """
     schema = ", ".join(["rows bigint", *(f"epoch{i} double" for i in range(epochs))])
     answers = spark.read.parquet(data.path).mapInArrow(function, schema).collect()
     assert len(answers) == TASKS and sum(a.rows for a in answers) == data.rows, answers
@@ -233,7 +235,7 @@ def bench_dataframe(report: Report, rounds: int, spark: Any, data: Data) -> None
 
 
 def bench_replay(report: Report, rounds: int, spark: Any, data: Data) -> None:
-    """The second epoch against the first, as the slowest trainer sees them."""
+    """The second epoch against the first, as measured by the slowest trainer."""
     name = f"replay/{data.name}"
     if not report.wants(name):
         return
@@ -246,7 +248,7 @@ def bench_replay(report: Report, rounds: int, spark: Any, data: Data) -> None:
 
 
 def stalled(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Feeds a ring whose reader takes nothing; yields this process's resident memory in MB."""
+    """Feeds a ring whose reader reads nothing; yields this process's resident memory in MB."""
     from hearth.native._core import RingWriter
 
     writer = RingWriter()

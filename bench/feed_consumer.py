@@ -1,7 +1,7 @@
 """The trainer's part in bench/feed.py: a process that turns the rows of rings into minibatches.
 
-It starts once per Python worker and is kept, as a trainer starts once per training run, before the
-first row (bench/spark_overhead.py measures that start). Rings come to it one after the other.
+A Python worker starts it once, before the first row, as a training run starts its trainer
+(bench/spark_overhead.py measures that start). It receives the rings one after the other.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import time
 
 
 class Consumer:
-    """The process as its feeder sees it; it ends when this object or its process does."""
+    """The feeder's handle of the process, which ends with this object or with the feeder's process."""
 
     def __init__(self) -> None:
         self._socket, theirs = socket.socketpair()
@@ -24,11 +24,11 @@ class Consumer:
         self._answers = self._socket.makefile("r")
 
     def take(self, fds: tuple[int, int], epochs: int, batch_size: int) -> None:
-        """Hands over the reading side of a ring."""
+        """Passes the reading end of a ring to the process."""
         socket.send_fds(self._socket, [f"{epochs} {batch_size}\n".encode()], fds)
 
     def answer(self) -> list[tuple[int, float, float]]:
-        """Waits for the ring's end; (rows, seconds, processor seconds of it) of each epoch."""
+        """Waits for the ring's end; returns (rows, seconds, processor seconds) for each epoch."""
         line = self._answers.readline()
         if not line:
             raise ConnectionError("the consumer process ended; see its own error")
@@ -46,7 +46,7 @@ def consumer() -> Consumer:
 
 
 def drain(fds: list[int], epochs: int, batch_size: int) -> list[tuple[int, float, float]]:
-    """Takes the minibatches of the ring's rows, `epochs` times."""
+    """Reads the minibatches of the ring's rows for `epochs` epochs."""
     from hearth.native._core import SpoolSource
 
     source = SpoolSource(*fds)
@@ -56,7 +56,7 @@ def drain(fds: list[int], epochs: int, batch_size: int) -> list[tuple[int, float
         rows, _ = source.drain_epoch(batch_size, "data")
         seconds = (time.perf_counter() - start, time.process_time() - used)
         answer.append((rows, *seconds))
-    # The hash that the first snapshot needs; where it is not made on the way, this is its price.
+    # The hash that the first snapshot needs. Unless it is computed along the way, this is its cost.
     used = time.process_time()
     source.digest()
     rows, wall, cpu = answer.pop()
@@ -64,7 +64,7 @@ def drain(fds: list[int], epochs: int, batch_size: int) -> list[tuple[int, float
 
 
 def main() -> None:
-    """Serves the feeder at the other end of the socket that is the first argument."""
+    """Serves the feeder at the other end of the socket whose descriptor is the first argument."""
     with socket.socket(fileno=int(sys.argv[1])) as feeder:
         while True:
             request, fds, _, _ = socket.recv_fds(feeder, 100, 2)

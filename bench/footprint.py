@@ -9,13 +9,13 @@ import marked_processes
 
 
 class Footprint:
-    """Samples them in a thread until it is left.
+    """Samples the processes in a thread while the context is open.
 
     Attributes:
-        memory: the largest sum of proportional set sizes of those that run no JVM, in bytes. Pages
-            that several share count once.
-        written: bytes that they have had written to disks, JVMs too; a process that ends between
-            two samples counts with what it had at the last one.
+        memory: the largest sum of proportional set sizes of the processes without a JVM, in bytes.
+            Pages shared by several processes count once.
+        written: bytes written to disks, JVMs included; a process that ends between two samples
+            counts with its last sample.
     """
 
     def __init__(self, mark: str, interval_s: float = 0.5):

@@ -26,12 +26,12 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "python"), str(ROOT / "bench"), str(ROOT / "examples" / "nets")]
 
-# In the order of worth: net, batch, classes (0: the target is an array like the output).
+# Most important first: net, batch, classes (0: the target is an array shaped like the output).
 NETS = {
     "caffenet": (256, 1000), "lenet": (64, 10), "resnet50": (128, 1000), "googlenet": (128, 1000),
     "lstm3": (64, 0), "alexnet": (256, 1000), "cifar10_quick": (100, 10),
 }  # fmt: skip
-# PyTorch's faster memory format on an H200; --one-form measures only this one.
+# PyTorch's faster memory format on an H200; with --one-form only this one is measured.
 FASTER = {"caffenet": "channels_last"}
 BURST_S = 0.12
 Step = Callable[[], object]
@@ -52,7 +52,7 @@ def net_text(net: str, batch: int) -> str:
 
 
 def our_step(net: str, batch: int, classes: int, precision: str) -> Step:
-    """A step of ours, on the GPU; its net takes random inputs once."""
+    """A step of ours on the GPU; the net's inputs get random values once."""
     from engine import solver_of
     from hearth.native import _caffe
 
@@ -113,7 +113,9 @@ def set_switches(deterministic: bool) -> None:
 
 
 class Contender:
-    """A step and what was measured of it. Ours shares PyTorch's switches: each sets its own."""
+    """A step and its measurements. Ours and PyTorch share PyTorch's global switches, so each sets
+    them before its step.
+    """
 
     def __init__(self, name: str, make: Callable[[], Step]):
         import torch
@@ -125,7 +127,7 @@ class Contender:
         before = torch.cuda.memory_allocated()
         start = time.perf_counter()
         self.step = make()
-        self._set_switches()  # use_gpu() of ours has set its own
+        self._set_switches()  # use_gpu() has set its own switches
         for _ in range(3):
             self.step()
         torch.cuda.synchronize()
@@ -280,7 +282,7 @@ def main() -> None:
         for precision in flags.precisions.split(","):
             try:
                 rows.append(row_of(net, precision, flags))
-            except Exception as error:  # one net's failure leaves the others
+            except Exception as error:  # a net that fails leaves the others running
                 rows.append({"name": f"{net}/{precision}", "error": repr(error)[:600]})
                 print(f"{net}/{precision}: {error!r}"[:600], flush=True)
             if flags.json is not None:

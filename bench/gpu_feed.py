@@ -112,7 +112,7 @@ class ParquetDataset(torch.utils.data.IterableDataset):
                 yield torch.from_numpy(values.copy()), labels
 
     def decoded(self, encoded: Any) -> Any:
-        """torchvision's decoder and transforms of tensors, its fastest way on CPUs."""
+        """torchvision's decoder and tensor transforms, its fastest ones on CPUs."""
         from torchvision.io import ImageReadMode, decode_jpeg
         from torchvision.transforms import v2
 
@@ -132,7 +132,7 @@ def batches_of_torch(path: str, workers: int) -> Iterator[tuple[Any, Any]]:
 
 
 def to_device(batches: Iterator[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
-    """Each minibatch in the GPU's memory, copied while the one before it is used."""
+    """Yields each minibatch in GPU memory; the next one is copied while it is used."""
     stream = torch.cuda.Stream()
 
     def start(batch: tuple[Any, ...]) -> tuple[Any, ...]:
