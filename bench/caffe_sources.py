@@ -131,9 +131,7 @@ def bench_images(
 
 
 def read_from_disk(path: str) -> str:
-    """Reads the file into the page cache in large chunks, since small writes leave it in small
-    pages.
-    """
+    """Reads the file into the page cache in large chunks; small writes leave it in small pages."""
     with open(path, "rb", buffering=0) as file:
         os.fsync(file.fileno())
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)

@@ -165,8 +165,9 @@ def bench(report: Report, rounds: int, world: int, rank: Rank) -> None:
 
 
 def add(report: Report, row: Row, name: str, times: dict[str, list[float]], size: int) -> None:
-    """Adds one row. Compared with memcpy, it is GB/s on the bus: what each of two ranks sends and
-    receives.
+    """Adds one row.
+
+    Against memcpy the unit is GB/s on the bus: what each of two ranks sends and receives.
     """
     ours, peer = times[row.ours], times[row.peer]
     unit, more = "ms", False

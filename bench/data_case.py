@@ -86,8 +86,9 @@ class Side:
         self._answer(START_TIMEOUT_S)
 
     def run(self, mode: str, folder: Path, port: int) -> dict[str, float]:
-        """Runs the contender once and returns the driver's times; ranks write their results to the
-        folder.
+        """Runs the contender once; returns the driver's times.
+
+        Ranks write their results to the folder.
         """
         job = {"mode": mode, "folder": str(folder), "port": port}
         print(json.dumps(job), file=self._lines, flush=True)
@@ -121,8 +122,9 @@ class Side:
 
 
 def prepare(contenders: list[str]) -> None:
-    """Makes the contenders' environments; from then on SIGTERM ends the processes and removes
-    files.
+    """Makes the contenders' environments.
+
+    From then on SIGTERM ends the contenders' processes and removes their files.
     """
     for name in contenders:  # so that nothing is installed during a measurement
         environment = CONTENDERS[name][1]
@@ -157,7 +159,7 @@ class Case:
 
     @contextmanager
     def running(self, contenders: list[str]) -> Iterator[None]:
-        """Writes the rows and starts the processes; a process that cannot start counts as failed."""
+        """Writes the rows and starts the processes; one that cannot start counts as failed."""
         data_rows.write(self._shape, self._data)
         self._expected = json.loads((self._data / "_expected.json").read_text())
         with ExitStack() as stack:

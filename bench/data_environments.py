@@ -31,7 +31,10 @@ REQUIREMENTS = {
 
 
 def python(name: str) -> Path:
-    """Returns the interpreter of a peer's environment. Raises SystemExit if pip cannot install it."""
+    """Returns the interpreter of a peer's environment.
+
+    Raises SystemExit if pip cannot install the packages.
+    """
     home = FOLDER / name
     program = home / "bin" / "python"
     complete = home / "requirements.txt"

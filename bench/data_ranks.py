@@ -158,8 +158,9 @@ def petastorm(job: Job, rank: int) -> None:
 
 
 def _petastorm_epochs(made: Any, batch_size: int) -> Iterator[Batches]:
-    """Returns one iterator per epoch. With a batch size: one iterator for all epochs, split by row
-    count.
+    """Returns one iterator per epoch.
+
+    With a batch size: one iterator for all epochs, split by row count.
     """
     import itertools
 
@@ -173,8 +174,9 @@ def _petastorm_epochs(made: Any, batch_size: int) -> Iterator[Batches]:
 
 
 def _bytes_as_array(job: Job) -> Any:
-    """petastorm's loaders reject bytes. All images here have equal length, so they become matrix
-    rows.
+    """petastorm's loaders reject bytes.
+
+    All images here have equal length, so they become the rows of a matrix.
     """
     import numpy as np
     from petastorm import TransformSpec

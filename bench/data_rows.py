@@ -51,7 +51,10 @@ SHAPES = {
 
 
 def write(shape: Shape, folder: Path) -> None:
-    """Writes FILES Parquet files of the rows, and expected.json with their number and their look()."""
+    """Writes FILES Parquet files of the rows.
+
+    expected.json gets the number of rows and their look().
+    """
     import numpy as np
     import pyarrow as pa
     import pyarrow.parquet as pq

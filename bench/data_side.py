@@ -267,9 +267,7 @@ class Mds(OwnRanks):
 
 
 class Distributor(OwnRanks):
-    """pyspark's own launcher; the program reads the files that Spark wrote through a torch
-    DataLoader.
-    """
+    """pyspark's own launcher; torch DataLoaders read the files that Spark wrote."""
 
     needs_spark = True
 

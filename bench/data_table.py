@@ -71,8 +71,10 @@ def read_ranks(folder: Path) -> list[dict[str, Any]]:
 
 
 def check(ranks: list[dict[str, Any]], expected: Figures) -> Iterator[dict[str, Any]]:
-    """For each epoch: missing and repeated rows, whether the values are correct, and how well the
-    rows are mixed (0: not at all; 1: like a random permutation).
+    """Checks each epoch.
+
+    The result has missing and repeated rows, whether the values are correct, and how well the rows
+    are mixed (0: not at all; 1: like a random permutation).
     """
     import numpy as np
 

@@ -213,8 +213,9 @@ def feeder(epochs: int) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.Reco
 
 
 def run_job(spark: Any, data: Data, function: Callable[..., Any], epochs: int = 0) -> list[Any]:
-    """Runs the function over the data's partitions, which yields one row per task. Checks that all
-    rows arrive.
+    """Runs the function over the data's partitions; it yields one row per task.
+
+    Checks that all rows arrive.
     """
     schema = ", ".join(["rows bigint", *(f"epoch{i} double" for i in range(epochs))])
     answers = spark.read.parquet(data.path).mapInArrow(function, schema).collect()

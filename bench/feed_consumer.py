@@ -14,7 +14,10 @@ import time
 
 
 class Consumer:
-    """The feeder's handle of the process, which ends with this object or with the feeder's process."""
+    """The feeder's handle of the process.
+
+    The process ends with this object, or with the feeder's process.
+    """
 
     def __init__(self) -> None:
         self._socket, theirs = socket.socketpair()

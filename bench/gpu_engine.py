@@ -113,8 +113,9 @@ def set_switches(deterministic: bool) -> None:
 
 
 class Contender:
-    """A step and its measurements. Ours and PyTorch share PyTorch's global switches, so each sets
-    them before its step.
+    """A step and its measurements.
+
+    Ours and PyTorch share PyTorch's global switches, so each sets them before its step.
     """
 
     def __init__(self, name: str, make: Callable[[], Step]):

@@ -170,7 +170,7 @@ def image_step() -> Callable[[Any, Any], None]:
 def seconds_of(
     batches: Iterator[tuple[Any, Any]], step: Callable[[Any, Any], object]
 ) -> tuple[int, float]:
-    """(rows, seconds) of an epoch, without its first minibatch."""
+    """Returns (rows, seconds) of an epoch without its first minibatch."""
     rows, start = 0, 0.0
     for number, (x, label) in enumerate(to_device(batches)):
         step(x, label)
@@ -213,7 +213,7 @@ def measure(name: str, path: str, rounds: int) -> list[dict[str, Any]]:
 
 
 def bare_step_s(step: Callable[[Any, Any], object], kind: Any) -> float:
-    """Seconds of a step whose data is there."""
+    """Seconds of a step whose data has already arrived."""
     made = torch.uint8 if kind == np.uint8 else torch.float32
     x = torch.randint(0, 256, (BATCH, 3, 224, 224), device="cuda").to(made)
     label = torch.randint(0, 1000, (BATCH,), device="cuda")

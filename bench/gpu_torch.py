@@ -55,7 +55,7 @@ def ddp() -> dict[str, Any]:
 
 
 def fsdp() -> dict[str, Any]:
-    """The same by FSDP2."""
+    """The same with FSDP2."""
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
 
@@ -138,7 +138,7 @@ def fine_tuning(path: str, rounds: int) -> dict[str, Any]:
 
 
 def all_reduce() -> dict[str, Any]:
-    """NCCL's launch on one rank; the way by the host for what is on no GPU; copies' rate."""
+    """NCCL's launch on one rank, the path over the host for CPU tensors, and the rate of copies."""
 
     def microseconds(call: Callable[[], object], count: int) -> float:
         for _ in range(10):
@@ -181,7 +181,7 @@ def main() -> None:
         for part in (ddp, fsdp, all_reduce, lambda: fine_tuning(path, flags.rounds)):
             try:
                 rows.append(part())
-            except Exception as error:  # continue with the others
+            except Exception as error:  # a failure does not stop the others
                 name = getattr(part, "__name__", "fine-tuning")
                 rows.append({"name": name, "error": repr(error)[:800]})
             print(json.dumps(rows[-1]), flush=True)

@@ -76,7 +76,7 @@ def clients(hadoop) -> dict[str, dict[str, str]]:
 
 
 def side(place: str, rounds: int, settings: dict[str, str]) -> dict[str, dict[str, list[float]]]:
-    """The rows that a process with these settings measures."""
+    """The rows that a process measures with these settings."""
     done = subprocess.run(
         [sys.executable, __file__, "--side", place, "--rounds", str(rounds)],
         env={**os.environ, **settings},
@@ -117,7 +117,7 @@ def write(folder: Path) -> None:
 
 
 def measure(root: str, rounds: int) -> dict[str, dict[str, list[float]]]:
-    """Measures each way of reading in turn with the plain one."""
+    """Measures each way of reading and the plain read in turn."""
     rows = {}
     for name, (file, read) in WAYS.items():
         uri = f"{root}/{file}"
@@ -144,7 +144,7 @@ def read_plainly(uri: str) -> None:
 
 
 def read_as_a_rank(uri: str, kind: str = "parquet", column: str = "x", count: int = ROWS) -> None:
-    """Its rows on their way to the ring."""
+    """Decodes the source's rows, as on their way to the ring."""
     from hearth.sources.rank_rows import RankRows
 
     rows = RankRows(pinned(uri, kind, column)).read(0, 1)
@@ -153,7 +153,7 @@ def read_as_a_rank(uri: str, kind: str = "parquet", column: str = "x", count: in
 
 @cache
 def pinned(uri: str, kind: str, column: str) -> Source:
-    """The source as pinned once by the driver, before the ranks read."""
+    """The source, pinned once by the driver before the ranks read."""
     from hearth import data
 
     return getattr(data, kind)(uri, [column]).pin()

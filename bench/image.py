@@ -31,7 +31,7 @@ SIZES = {"500 x 375": (375, 500), "640 x 480": (480, 640), "1024 x 768": (768, 1
 
 
 def find_torchvision() -> None:
-    """Makes torchvision importable: the release that the index has for this torch, or the last."""
+    """Makes torchvision importable: the release for this torch, or the newest one."""
     if importlib.util.find_spec("torchvision") is not None:
         return
     if not (FOLDER / "torchvision").exists():
@@ -42,7 +42,7 @@ def find_torchvision() -> None:
 
 
 def noise(random: np.random.Generator, height: int, width: int, power: float) -> np.ndarray:
-    """A plane whose spectrum falls with the frequency, as that of photographs does."""
+    """A plane whose spectrum falls with frequency, like that of photographs."""
     rows, columns = np.fft.fftfreq(height)[:, None], np.fft.rfftfreq(width)[None]
     frequency = np.hypot(rows, columns)
     frequency[0, 0] = 1
@@ -53,7 +53,7 @@ def noise(random: np.random.Generator, height: int, width: int, power: float) ->
 
 
 def jpeg(seed: int, height: int, width: int) -> bytes:
-    """A file of at most 150 KB, of the highest quality that allows it."""
+    """A file of at most 150 KB, at the highest quality that fits."""
     random = np.random.default_rng(seed)
     light = noise(random, height, width, 1.2)
     planes = [light + 0.5 * noise(random, height, width, 1.6) for _ in range(3)]
@@ -95,7 +95,7 @@ class PilFiles(torch.utils.data.Dataset):
 
 
 class TensorFiles(PilFiles):
-    """torchvision's own decoder and transforms of tensors, its fastest way on CPUs."""
+    """torchvision's own decoder and tensor transforms, its fastest ones on CPUs."""
 
     def __init__(self, files: list[bytes]) -> None:
         from torchvision.transforms import v2
@@ -137,7 +137,7 @@ def ours(files: list[bytes], threads: int) -> Callable[[], Iterator[np.ndarray]]
 
 
 def rate(batches: Callable[[], Iterator[object]]) -> float:
-    """Images per second of processor time, of this process and of its children that have ended."""
+    """Images per second of processor time of this process and of its ended children."""
     start = os.times()
     count = sum(len(batch) for batch in batches())
     end = os.times()

@@ -46,7 +46,7 @@ def make_mlp() -> Any:
 
 
 def make_resnet() -> Any:
-    """18 layers as ResNet's, for images of 3 x 224 x 224."""
+    """A network of 18 layers like ResNet-18, for images of 3 x 224 x 224."""
     import torch
     from torch import nn
 
@@ -100,7 +100,7 @@ def mlp_function() -> Callable[[np.ndarray], np.ndarray]:
 
 
 def device_function(lock: str, seconds_: float) -> Callable[[], Any]:
-    """The accelerator: one minibatch at a time, on this host."""
+    """The emulated accelerator: one minibatch at a time on this host."""
 
     def make() -> Callable[[np.ndarray], np.ndarray]:
         import fcntl
@@ -163,7 +163,7 @@ def passed_on(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def processor_s() -> float:
-    """Processor time of this process and of those below it, JVM and Python workers, so far."""
+    """Processor time so far of this process and its descendants: the JVM and Python workers."""
     import psutil
 
     this = psutil.Process()
@@ -248,7 +248,7 @@ def measure(
 
 
 def costs(call: Callable[[], object], rows: int) -> tuple[float, float]:
-    """Rows a second, and microseconds of processor time a row."""
+    """Rows per second, and microseconds of processor time per row."""
     before = processor_s()
     rate = rows / seconds(call)
     return rate, (processor_s() - before) / rows * 1e6

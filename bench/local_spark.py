@@ -1,4 +1,4 @@
-"""Spark in this process, quiet and with Hearth's settings for Arrow, as several benches use it."""
+"""A quiet Spark session with Hearth's settings for Arrow, for several benches."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from typing import Any
 def start_spark(
     name: str, memory: str, tasks: int = 1, more: Mapping[str, str] | None = None
 ) -> Any:
-    """A session of `tasks` task slots whose JVM has `memory` ("2g"); `more`: further settings."""
+    """A session with `tasks` task slots; its JVM has `memory` ("2g").
+
+    `more`: further settings.
+    """
     from pyspark.sql import SparkSession
 
     from hearth.spark.session import ARROW_CONF

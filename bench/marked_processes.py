@@ -17,7 +17,7 @@ TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
 
 def own_mark() -> str:
-    """Marks all processes that this one starts from here on."""
+    """Marks all processes that this one starts from now on."""
     os.environ[VARIABLE] = f"{os.getpid()}"
     return os.environ[VARIABLE]
 
@@ -33,7 +33,7 @@ def find(mark: str) -> Iterator[psutil.Process]:
 
 
 def cpu_seconds(mark: str) -> float:
-    """User and system time of all of them, and of their children that have ended."""
+    """User and system time of all marked processes and of their ended children."""
     total = 0.0
     for process in find(mark):
         try:
@@ -48,7 +48,7 @@ class Times:
     """Processor time of a process, in seconds."""
 
     parent: int
-    total: float  # with that of its children that it has waited for
+    total: float  # including children that it has waited for
     children: float
 
 
@@ -64,7 +64,7 @@ class Meter:
         self._interval_s = interval_s
         self._marked: dict[int, Times] = {}  # at the last sample
         self._others: set[int] = set()
-        self._orphans = 0.0  # seconds of ended ones that no marked parent has got
+        self._orphans = 0.0  # seconds of ended processes that no marked parent has waited for
         self._samples: list[tuple[float, float]] = []
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -102,7 +102,7 @@ class Meter:
             environment = _environment(pid)
             if self._mark in environment:
                 self._marked[pid] = Times(0, 0.0, 0.0)
-            elif environment:  # in the middle of an exec it is empty
+            elif environment:  # empty during an exec
                 self._others.add(pid)
         before = dict(self._marked)
         found = {pid: _times(pid) for pid in before}
@@ -112,7 +112,7 @@ class Meter:
         self._samples.append((now, total))
 
     def _uncounted(self, before: dict[int, Times]) -> Iterator[float]:
-        """Seconds of those that have ended and whose time their parents have not got."""
+        """Seconds of ended processes whose parents have not waited for them."""
         got: dict[int, float] = {}
         for pid, times in self._marked.items():
             got[pid] = times.children - before[pid].children

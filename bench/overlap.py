@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Share of communication that a backward pass hides: a step against its backward pass.
+"""Share of communication hidden by a backward pass: a step against its backward pass.
 
 `bench/overlap.py --json FILE`. Two emulated hosts (tests/hosts) on a link of 1 Gbit/s, so that
-communication is waiting and not another program's work; 64 MB of gradients in 32 layers, each
-submitted when its part of the backward pass is done, which as a whole takes as long as the
-communication alone. "device": a rank's thread waits for each layer, as for a GPU; "cpu": it
-computes, so that both hosts' network processing shares the two cores with it. Needs root.
+communication is waiting time and not another program's work. 64 MB of gradients in 32 layers; each
+layer's gradients are submitted when its part of the backward pass is done, and the whole backward
+pass takes as long as the communication alone. "device": a rank's thread waits for each layer, as
+for a GPU. "cpu": it computes, so that both hosts' network processing shares the two cores with it.
+Needs root.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-# A rank computes on one core; its collective has the rest of the machine.
+# A rank computes on one core; its collective uses the rest of the machine.
 os.environ["OPENBLAS_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = "1"
 
 import numpy as np
@@ -24,7 +24,7 @@ _LAYERS, _FLOATS, _WIDTH = 32, (2 << 20) // 4, 192
 
 
 class Net:
-    """Layers whose backward pass is `products` products each."""
+    """Layers whose backward pass takes `products` matrix products each."""
 
     def __init__(self, group: _core.Group, timeout_s: float) -> None:
         self._group, self._timeout_s = group, timeout_s
@@ -37,10 +37,10 @@ class Net:
         self._left = np.ones((_WIDTH, _WIDTH), dtype=np.float32)
         self._out = np.empty_like(self._left)
         self._products = 1
-        self._layer_s = 0.0  # what a layer takes on a device
+        self._layer_s = 0.0  # seconds of a layer on a device
 
     def calibrate(self) -> None:
-        """Makes the backward pass as long as the communication, on all ranks."""
+        """Makes the backward pass take as long as the communication, on all ranks."""
         self.communication()
         goal = min(self.communication() for _ in range(2))
         self._layer_s = goal / 1e3 / _LAYERS
@@ -51,7 +51,7 @@ class Net:
             self._products = max(1, round(float(ratio[0])))
 
     def step(self) -> float:
-        """Milliseconds of a backward pass with the sums of its gradients."""
+        """Milliseconds of a backward pass with all-reduces of its gradients."""
         return self._step(self._layer)
 
     def backward(self) -> float:
@@ -59,7 +59,7 @@ class Net:
         return self._backward(self._layer)
 
     def device_step(self) -> float:
-        """The same of a backward pass on a device, for which this thread only waits."""
+        """The same for a backward pass on a device, for which this thread only waits."""
         return self._step(self._device_layer)
 
     def device_backward(self) -> float:
@@ -67,7 +67,7 @@ class Net:
         return self._backward(self._device_layer)
 
     def communication(self) -> float:
-        """Milliseconds of the sums without computation."""
+        """Milliseconds of the all-reduces without computation."""
         begun = self._begin()
         for handle in [self._queue.submit(request) for request in self._requests]:
             handle.wait(self._timeout_s)
@@ -106,7 +106,7 @@ class Net:
 
 
 def steps(group: _core.Group, timeout_s: float) -> dict[str, object]:
-    """For each line {"what"} says how long that took. Ends with its input."""
+    """For each input line {"what"} prints how long that took; ends with its input."""
     net = Net(group, timeout_s)
     for line in sys.stdin:
         rank.say(ms=getattr(net, json.loads(line)["what"])() or 0.0)

@@ -25,14 +25,14 @@ def arguments(description: str) -> argparse.ArgumentParser:
 
 
 def seconds(call: Callable[[], object]) -> float:
-    """Wall-clock seconds that one call takes."""
+    """Wall-clock seconds of one call."""
     start = time.perf_counter()
     call()
     return time.perf_counter() - start
 
 
 def alternate(rounds: int, *contenders: Callable[[], T]) -> list[list[T]]:
-    """Runs them in turn, so that all see the same machine; returns what each returned.
+    """Runs the calls in turn, on the same state of the machine; returns each one's results.
 
     One unmeasured call of each comes first.
     """
@@ -59,7 +59,7 @@ class Report:
         self.rows: list[dict[str, object]] = []
 
     def wants(self, name: str) -> bool:
-        """Whether the row was asked for (``--only``)."""
+        """Whether the row was requested (``--only``)."""
         return any(text in name for text in self._only)
 
     def add(
@@ -96,7 +96,7 @@ class Report:
         return ratio
 
     def save(self, path: Path | str | None) -> None:
-        """Writes the rows as a JSON list; does nothing where no path was given."""
+        """Writes the rows as a JSON list; does nothing without a path."""
         if path is not None:
             Path(path).write_text(json.dumps(self.rows, indent=1) + "\n")
 

@@ -1,7 +1,7 @@
 """The DDP programs of rivals.py: a model per kind of rows, trained step by step.
 
-A program joins the process group that its launcher has made, or makes one: by "hearth" where Hearth
-started the ranks, else by gloo. The label of a row is its id modulo 10.
+A program joins the process group of its launcher, or creates one: with "hearth" if Hearth started
+the ranks, else with gloo. The label of a row is its id modulo 10.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from data_rows import TOKENS
 
 CLASSES = 10
-SIDE = 64  # of an image, after it is decoded and resized
+SIDE = 64  # side of an image, after decoding and resizing
 
 
 class Training:
@@ -39,7 +39,7 @@ class Training:
         self._optimizer = torch.optim.SGD(self._model.parameters(), lr=0.01)
 
     def epoch(self) -> AbstractContextManager[Any]:
-        """Around the steps of an epoch, of which ranks may have different numbers."""
+        """Wraps the steps of an epoch, whose number may differ between ranks."""
         return self._model.join()
 
     def step(self, ids: Any, x: Any) -> None:
@@ -61,7 +61,7 @@ def decoded(x: Any) -> Any:
     for number, row in enumerate(rows):
         try:
             image = Image.open(io.BytesIO(row))
-        except OSError:  # the zeros of `bare`
+        except OSError:  # `bare` has zeros
             found[number] = 0
             continue
         found[number] = image.convert("RGB").resize((SIDE, SIDE))
@@ -84,7 +84,7 @@ def cnn(width: int) -> Any:
 
 
 def transformer(width: int) -> Any:
-    """Six encoder layers over sequences of `width` tokens; classifies the mean of their outputs."""
+    """Six encoder layers over sequences of `width` tokens; classifies the mean of the outputs."""
     import torch
     from torch import nn
 

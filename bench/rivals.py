@@ -57,7 +57,7 @@ FIGURES = {
 
 
 class Training(Case):
-    """A case whose ranks train; its runs have the figures of this bench."""
+    """A case whose ranks train; its runs report the figures of this bench."""
 
     def _run(self, side: Side, mode: str, folder: Path) -> dict[str, Any]:
         with (
@@ -80,7 +80,7 @@ class Training(Case):
 
 
 def run_case(model: str, flags: argparse.Namespace) -> tuple[list[dict[str, Any]], str]:
-    """All rounds of a model: the runs, and their table in Markdown."""
+    """Runs all rounds of a model; returns the runs and their table in Markdown."""
     shape = SHAPES[model].fewer(flags.fewer)
     own: list[dict[str, Any]] = []
     # Ray's last processes may still write to it.
@@ -89,7 +89,7 @@ def run_case(model: str, flags: argparse.Namespace) -> tuple[list[dict[str, Any]
         more = {"model": model, "epochs": EPOCHS}
         case = Training(model, "frame", shape, Path(folder), more)
         with case.running(flags.contenders.split(",")):
-            for turn in range(flags.rounds == 1, flags.rounds + 1):  # the first is not measured
+            for turn in range(flags.rounds == 1, flags.rounds + 1):  # the first is a warm-up
                 for run in case.turn("window"):
                     shown = {k: round(v, 3) for k, v in run.items() if isinstance(v, float)}
                     print(f"{model} {turn} {run['contender']}: {shown} {run['checks']}",
@@ -119,7 +119,7 @@ def table_of(model: str, runs: list[dict[str, Any]], failed: dict[str, list[str]
 
 
 def add_rows(table: report.Report, model: str, runs: Iterable[dict[str, Any]]) -> None:
-    """Hearth against the best peer by each figure, and against each of APART."""
+    """Compares Hearth with the best peer for each figure, and with each contender of APART."""
     values: dict[str, dict[str, list[float]]] = {figure: {} for figure in FIGURES}
     for run in runs:
         for figure in FIGURES:

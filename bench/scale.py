@@ -28,9 +28,9 @@ from rank_processes import RankProcesses
 
 TIMEOUT_S = 60.0
 RATE = "200mbit"
-# Bytes, and calls in a row: by direct exchange, halving and doubling, and the ring.
+# Bytes, and consecutive calls: for direct exchange, halving and doubling, and the ring.
 SIZES = [(4, 50), (4 << 10, 20), (256 << 10, 5), (4 << 20, 1)]
-# Hosts, and ranks on each.
+# Hosts, and ranks per host.
 SHAPES = [(2, 1), (16, 1), (1, 2), (4, 1), (8, 1), (4, 2), (32, 1), (8, 4), (64, 1)]
 _OF_CONSTANTS = 3  # the constants come from the first three shapes
 _PROGRAM = Path(__file__).with_name("wire_rank.py")
@@ -41,7 +41,7 @@ Row = dict[str, float]
 def measure(
     shape: tuple[int, int], rate: str, sizes: list[tuple[int, int]], rounds: int
 ) -> list[Row]:
-    """Seconds of an all-reduce between the hosts, for each size: the best of the rounds."""
+    """The best time of an all-reduce between the hosts, in seconds, for each size."""
     hosts, per_host = shape
     with Network(hosts, Link(rate)) as network:
         ranks = RankProcesses(network, "timed", per_host, TIMEOUT_S, program=_PROGRAM)
@@ -60,7 +60,7 @@ def measure(
 
 
 def join_s(ranks: int) -> float:
-    """Seconds per rank of a rendezvous of ranks that are threads of this process."""
+    """Seconds per rank of a rendezvous whose ranks are threads of this process."""
     token = _core.new_token()
     coordinator = _core.Coordinator(world=ranks, token=token)
 
@@ -91,9 +91,9 @@ def constants(rows: list[Row], fast: Row) -> Row:
 
     large = SIZES[-1][0]
     two, many = row(2, 1, 4)["seconds"], row(16, 1, 4 << 10)["seconds"]
-    # Two ranks, each on a core: one message's way, of which its ends are taken to be half.
+    # Two ranks, each on its core: the time of one message. Each end is assumed to take half.
     message = latency = two / 2
-    # 16 ranks take 8 steps by halving and doubling, and the cores carry out each for all.
+    # Halving and doubling takes 8 steps for 16 ranks; the cores execute each step of all ranks.
     switch = (many / 8 - latency) * min(cores, 16) / 16 - message
     small, shared = row(1, 2, 4)["seconds"], row(1, 2, large)["seconds"]
     connected = row(16, 1, 4)["connect_s"] - row(2, 1, 4)["connect_s"]
@@ -112,7 +112,7 @@ def constants(rows: list[Row], fast: Row) -> Row:
 
 
 def main() -> None:
-    """Measures, and writes what it found."""
+    """Measures and writes the result."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", type=Path, required=True, help="where to write what was measured")
     parser.add_argument("--machine", default="", help="what the processor is, for the tables")

@@ -64,7 +64,7 @@ def train(spark, solver: Path, folder: Path, seen: bool) -> float:
 
 
 def event_costs(folder: Path) -> float:
-    """Processor seconds of this thread for one progress event: points, file and curves."""
+    """Processor seconds of this thread per progress event: points, file and curves."""
     outputs = {"loss": [0.5], "accuracy": [0.75]}
     event = {
         "event": "progress", "max_iter": 9, "loss": 0.5, "lr": 0.01, "images_per_s": 1e4,

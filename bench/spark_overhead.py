@@ -53,13 +53,13 @@ def write_problem(folder: Path, layer: str, kind: str) -> Path:
 
 
 def images_per_second(marks: list[tuple[int, float]]) -> float:
-    """From (iteration, seconds) marks; the start-up before the first one does not count."""
+    """Computed from (iteration, seconds) marks; the time before the first mark does not count."""
     (first, begin), (last, end) = marks[0], marks[-1]
     return (last - first) * BATCH / (end - begin)
 
 
 def program_rate(solver: Path, threads: int) -> float:
-    """images/s of `hearth train`, by the times in its log."""
+    """images/s of `hearth train`, from the times in its log."""
     command = [str(native.program()), "train", f"--solver={solver}"]
     environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "HEARTH_PYTHON": sys.executable}
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
@@ -106,7 +106,7 @@ def main() -> None:
         prepare.write_tables(folder / "work")
         spark = spark_session.start("spark-overhead", executors=1)
         threads = int(spark.conf.get("spark.task.cpus"))
-        # From here on the executor is up, as its first task shows.
+        # The executor is up: its first task has run.
         spark.range(1).mapInArrow(lambda batches: batches, "id long").collect()
         starts = []
         for layer, kind in (("memory", "png"), ("cos", "raw")):

@@ -1,14 +1,14 @@
-"""Tables against plain Parquet files: time to plan many files, rows a second that one rank reads.
+"""Tables against plain Parquet files: planning time for many files, rows per second of one rank.
 
-    .venv/bin/python bench/tables.py [--rows 200000] [--files 10000]
+.venv/bin/python bench/tables.py [--rows 200000] [--files 10000]
 
 Prints JSON lines. With --spark FOLDER also Spark's DataFrame of the Delta table; the folder has the
-jars of delta-spark for the version of Spark that runs, as `make test-tables` leaves them:
+jars of delta-spark for the running version of Spark, as `make test-tables` leaves them:
 
-    build/spark-4.0/bin/python bench/tables.py --rows 2000000 --spark build/tables-4.0
+build/spark-4.0/bin/python bench/tables.py --rows 2000000 --spark build/tables-4.0
 
-With --hdfs libhdfs or webhdfs the rows are read from an HDFS of this machine, by this client of
-ranks; its daemons are those of tests/hadoop.
+With --hdfs libhdfs or webhdfs the rows are read from an HDFS on this machine by that client; its
+daemons are those of tests/hadoop.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable, Schema
 from deltalake.transaction import AddAction
 
-import hdfs_read  # finds tests/hadoop
+import hdfs_read  # to import from tests/hadoop
 from hearth import data
 
 WIDTH = 784
@@ -41,7 +41,7 @@ TURNS = 3
 
 
 def write_delta(folder: Path, schema: pa.Schema, rows: dict[str, int]) -> None:
-    """The log of files that are there, with their numbers of rows."""
+    """Delta's log of existing files, with their numbers of rows."""
     table = DeltaTable.create(str(folder), Schema.from_arrow(schema))
     added = [
         AddAction(name, (folder / name).stat().st_size, {}, 1, True, f'{{"numRecords": {count}}}')
@@ -51,7 +51,7 @@ def write_delta(folder: Path, schema: pa.Schema, rows: dict[str, int]) -> None:
 
 
 def plan_many(folder: Path, files: int) -> dict[str, float]:
-    """Seconds for the pin of a table of so many small files, and of the same as plain files."""
+    """Seconds to pin a table of that many small files, and to list them as plain files."""
     part = pa.table({"id": pa.array(range(10), pa.int64())})
     plain, table = folder / "plain", folder / "table"
     plain.mkdir()
@@ -97,7 +97,7 @@ def write_wide(folder: Path, rows: int) -> tuple[Path, Path]:
 
 @contextmanager
 def in_hdfs(client: str, *folders: Path) -> Iterator[list[str]]:
-    """URIs of copies of the folders in an HDFS, which this process reads by `client`."""
+    """URIs of copies of the folders in an HDFS, which this process reads through `client`."""
     from hadoop_cluster import HadoopCluster
 
     with HadoopCluster() as hadoop:
@@ -125,7 +125,7 @@ def rows_by_spark(spark: Any, uri: str) -> int:
 
 
 def session(jars: Path) -> Any:
-    """Spark with Delta, and one core, as one rank has."""
+    """Spark with Delta on one core, as one rank has."""
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = sys.executable

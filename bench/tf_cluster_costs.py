@@ -32,7 +32,7 @@ _STALL_TIMEOUT_S = 60.0
 
 
 def note_start(folder: str, ctx: Any) -> None:
-    """A node that writes down when it started and waits for the feed's end."""
+    """A node that records when it started and waits for the end of the feed."""
     Path(folder, str(ctx.task_index)).write_text(str(time.time()))
     feed = ctx.get_data_feed()
     while not feed.should_stop():
@@ -40,7 +40,7 @@ def note_start(folder: str, ctx: Any) -> None:
 
 
 def stall(folder: str, ctx: Any) -> None:
-    """A node that takes one batch and no more until a file is there."""
+    """A node that reads one batch, then none until a file exists."""
     feed = ctx.get_data_feed()
     feed.next_batch(1)
     while not Path(folder, "go on").exists():
@@ -49,7 +49,7 @@ def stall(folder: str, ctx: Any) -> None:
 
 
 def add_limit(table: report.Report, name: str, values: list[float], limit: tuple) -> None:
-    """A row whose peer is a limit (number, unit) that ours must keep."""
+    """A row whose peer is a limit (number, unit) that ours must not exceed."""
     number, unit = limit
     table.add(
         name, ours=values, peer=[number], peer_name="the limit", unit=unit, higher_is_better=False
@@ -57,7 +57,7 @@ def add_limit(table: report.Report, name: str, values: list[float], limit: tuple
 
 
 def bench_times(session: Callable[[], Any], table: report.Report, rounds: int) -> None:
-    """Start, end, and the cost of a partition, one value a round."""
+    """Start, end, and the cost of a partition: one value per round."""
     if not any(map(table.wants, TIME_LIMITS)):
         return
     spark = session()
@@ -83,7 +83,7 @@ def _times_once(spark: Any, rows: Any) -> tuple[float, float, float]:
 
 
 def bench_memory(session: Callable[[], Any], table: report.Report) -> None:
-    """Memory in use while a node takes no rows of a large partition."""
+    """Memory in use while a node reads none of a large partition's rows."""
     if not table.wants(MEMORY_ROW):
         return
     spark = session()
@@ -101,7 +101,7 @@ def bench_memory(session: Callable[[], Any], table: report.Report) -> None:
 
 
 def stalled_mb(mark: str) -> float:
-    """Resident memory, ring included, of the largest Python worker once it writes no more rows."""
+    """Resident memory, with the ring, of the largest Python worker after its last row."""
     deadline = time.monotonic() + _STALL_TIMEOUT_S
     before: tuple[float, float] = (0.0, 0.0)
     while time.monotonic() < deadline:

@@ -32,12 +32,12 @@ from hearth.spark import session as spark_session
 
 @functools.cache
 def session() -> Any:
-    """The session that all but the upstream rows share; not started where no row wants it."""
+    """The session that all but the upstream rows share; not started unless a row uses it."""
     marked_processes.own_mark()
     for module in (tf_cluster_costs, tf_rows, tf_shapes, tf_upstream_side):
         cloudpickle.register_pickle_by_value(module)
     # The JVM of a long-lived cluster: Spark's own options.
-    usual = "-XX:TieredStopAtLevel=4 -XX:+UseG1GC"  # as long runs have it
+    usual = "-XX:TieredStopAtLevel=4 -XX:+UseG1GC"  # as in long runs
     options = {f"spark.{side}.extraJavaOptions": usual for side in ("driver", "executor")}
     return spark_session.start("bench-tf-feed", executors=1, conf=options)
 

@@ -105,7 +105,7 @@ def rate(read: Callable[[], None], files: Files) -> float:
 
 
 def read_feed(folder: Path, files: Files) -> None:
-    """Ours: the node's own feed of files, as arrays."""
+    """Ours: the node's feed of files, as arrays."""
     feed = TFNodeContext(0, "worker", 0, {"worker": ["here:1"]}).get_file_feed(str(folder))
     while not feed.should_stop():
         batch = feed.next_numpy(files.batch_size)
@@ -114,7 +114,7 @@ def read_feed(folder: Path, files: Files) -> None:
 
 
 def read_alone(batches: Iterator[Any]) -> None:
-    """The peer: the same minibatches, each looked at as an array."""
+    """The peer: the same minibatches, each read as an array."""
     for batch in batches:
         if isinstance(batch, pa.RecordBatch):
             x = batch.column(0)

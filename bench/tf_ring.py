@@ -1,7 +1,7 @@
 """A worker of TensorFlow's ring over gRPC, for bench/collective.py.
 
-For each line "bytes calls" of its input, so many all-reduces of float32 in a row, as
-MultiWorkerMirroredStrategy makes them on CPUs; worker 0 prints the milliseconds of one.
+For each input line "bytes calls" it runs `calls` consecutive all-reduces of that many bytes of
+float32, as MultiWorkerMirroredStrategy does on CPUs; worker 0 prints the milliseconds of one.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def main() -> None:
     def reduce(values: tf.Tensor) -> tf.Tensor:
         def on_replica(mine: tf.Tensor) -> tf.Tensor:
             with tf.device("/cpu:0"):
-                mine = tf.identity(mine)  # placed: the strategy looks for its device
+                mine = tf.identity(mine)  # the strategy asks for its device
             context = tf.distribute.get_replica_context()
             return context.all_reduce(tf.distribute.ReduceOp.SUM, mine)
 

@@ -16,7 +16,7 @@ from tf_upstream_side import take_arrays, take_rows
 
 
 def take_array(args: dict[str, int], ctx: Any) -> None:
-    """A node that takes minibatches of an RDD as one array."""
+    """A node that reads minibatches of an RDD as one array."""
     feed = ctx.get_data_feed()
     while not feed.should_stop():
         batch = feed.next_numpy(args["batch_size"])
@@ -30,7 +30,7 @@ def iterate(rows: Iterator[Any]) -> None:
 
 
 def look(batches: Iterator[Any]) -> Iterator[Any]:
-    """Looks at the values of each batch as an array, as a consumer in the task would."""
+    """Reads the values of each batch as an array, as a consumer in the task would."""
     from hearth.rows.columns import column_to_numpy
 
     for batch in batches:
@@ -39,7 +39,7 @@ def look(batches: Iterator[Any]) -> Iterator[Any]:
 
 
 def measured(call: Callable[[], Any], rows: int, least_s: float) -> Measured:
-    """Calls again and again for at least `least_s`; all processes of the session are counted."""
+    """Repeats the call for at least `least_s` seconds; counts all processes of the session."""
     mark = marked_processes.own_mark()
     taken = 0
     before = marked_processes.cpu_seconds(mark)
@@ -79,7 +79,7 @@ class Bench:
         rows.unpersist()
 
     def _case(self, name: str, shape: Shape, feed: tuple, peer: tuple) -> None:
-        """A cluster of one node that takes the rows, and its peer."""
+        """A cluster of one node that reads the rows, and its peer."""
         if not self._table.wants(name):
             return
         take, data, count = feed

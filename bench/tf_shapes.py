@@ -10,12 +10,12 @@ PARTITIONS = 2
 
 @dataclass(frozen=True)
 class Shape:
-    """Rows of one kind; x is the column that a consumer looks at."""
+    """Rows of one kind; a consumer reads the column x."""
 
     rows: int
     batch_size: int
-    x: str  # in SQL, of the row's number `id`
-    as_row: type  # of an RDD's row
+    x: str  # SQL expression over the row's number `id`
+    as_row: type  # type of an RDD's row
 
     def frame(self, spark: Any, rows: int) -> Any:
         """A DataFrame of the columns x and id, cached."""

@@ -1,8 +1,8 @@
 """A worker of bench/tf_steps.py: trains three dense layers of 2048 as requested on its input.
 
 The first line has the kind of worker, its rank, the addresses of all workers and a folder for the
-rendezvous. Each further one, {"contender", "rows", "steps"}, is answered by {"ms": of a step}. It
-ends with its input.
+rendezvous. For each further line, {"contender", "rows", "steps"}, it prints {"ms": milliseconds of
+a step}. It ends with its input.
 """
 
 from __future__ import annotations
@@ -23,8 +23,10 @@ Step = Callable[[Any], Any]
 
 
 def strategy_step(job: dict[str, Any]) -> Callable[[str], Step]:
-    """A tf_keras model under MultiWorkerMirroredStrategy, whose reductions go by gRPC, or by the
-    collective where the job's kind is "strategy"."""
+    """A tf_keras model under MultiWorkerMirroredStrategy.
+
+    Its reductions use gRPC, or the collective if the job's kind is "strategy".
+    """
     import tensorflow as tf
     import tf_keras as keras
 
@@ -54,8 +56,10 @@ def strategy_step(job: dict[str, Any]) -> Callable[[str], Step]:
 
 
 def optimizer_step(job: dict[str, Any]) -> Callable[[str], Step]:
-    """A Keras 3 model with a DistributedOptimizer; contenders are its wires, and "alone" a plain
-    optimizer, without the other ranks."""
+    """A Keras 3 model with a DistributedOptimizer.
+
+    Its contenders are the types that it sends, and "alone": a plain optimizer without other ranks.
+    """
     import keras
     import tensorflow as tf
 
@@ -127,14 +131,14 @@ def main() -> None:
             steps[asked["contender"]] = make(asked["contender"])
         step = steps[asked["contender"]]
         x = tf.random.normal((asked["rows"], WIDTH))
-        step(x)  # not counted: it may trace, and it synchronizes the ranks
+        step(x)  # not timed: it may trace, and it synchronizes the ranks
         start = time.perf_counter()
         for _ in range(asked["steps"]):
             loss = step(x)
         loss.numpy()
         print(json.dumps({"ms": (time.perf_counter() - start) / asked["steps"] * 1e3}), flush=True)
     sys.stdout.flush()
-    os._exit(0)  # TensorFlow's servers would wait for each other
+    os._exit(0)  # otherwise TensorFlow's servers would wait for each other
 
 
 if __name__ == "__main__":

@@ -44,7 +44,7 @@ Start = Callable[[int, list[str], dict[str, str]], subprocess.Popen]
 
 
 class Pair:
-    """Two workers of one kind. They end with close()."""
+    """Two workers of one kind, until close()."""
 
     def __init__(self, kind: str, addresses: list[str], start: Start, folder: Path):
         folder.mkdir()
@@ -58,7 +58,7 @@ class Pair:
             self._tell(worker, {**job, "rank": rank})
 
     def ms(self, contender: str, rows: int, steps: int) -> float:
-        """Milliseconds of one of `steps` steps, of the slower worker."""
+        """Milliseconds per step over `steps` steps, of the slower worker."""
         for worker in self._workers:
             self._tell(worker, {"contender": contender, "rows": rows, "steps": steps})
         lines = [worker.stdout.readline() for worker in self._workers]
@@ -80,7 +80,7 @@ class Pair:
 
 @contextmanager
 def pairs(network: Network | None) -> Iterator[dict[str, Pair]]:
-    """One pair of each kind, on this machine or on the network's two hosts."""
+    """One pair of workers of each kind, on this machine or on the network's two hosts."""
 
     def start(rank: int, command: list[str], environment: dict[str, str], log: Any) -> Any:
         if network is not None:
@@ -108,7 +108,7 @@ def free_ports() -> list[int]:
 
 
 def bench(report: Report, rounds: int, line: str, network: Network | None = None) -> None:
-    """The rows of one line between the workers."""
+    """The rows for one link between the workers."""
     steps = STEPS[line]
     with pairs(network) as workers:
         for rows in ROWS:
@@ -129,7 +129,7 @@ def bench(report: Report, rounds: int, line: str, network: Network | None = None
 
 
 def add(report: Report, name: str, found: dict[str, list[float]]) -> None:
-    """Rows of what the contenders took, each against gRPC."""
+    """Rows of the contenders' times, each against gRPC."""
     grpc, alone = found.pop("grpc"), found.pop("alone")
     for contender, values in found.items():
         report.add(

@@ -24,13 +24,16 @@ import report
 import upstream_environment
 from hearth.spark import session as spark_session
 
-KINDS = ("rdd", "dataframe")  # of rows; upstream takes the first only, and is the peer of both
-# A side is fed its rows again and again for at least as long.
+KINDS = (
+    "rdd",
+    "dataframe",
+)  # upstream reads only the first, and is the peer of both
+# Seconds for which a side is fed its rows repeatedly, at least.
 LEAST_S = 10.0
-# Upstream takes 10 to 40 s for these and we 2 s or more, so that what a job costs whatever its rows
-# weighs little on both sides.
+# Upstream needs 10 to 40 s for these and Hearth 2 s or more, so a job's fixed cost weighs little on
+# both sides.
 ROWS = {"784 floats": 100_000, "10 floats": 800_000, "150 KB images": 8_000}
-MEMORY_MB = 4096  # of an executor: it holds the rows
+MEMORY_MB = 4096  # memory of an executor, which stores the rows
 START_TIMEOUT_S = 300.0
 
 Measured = tuple[float, float]  # rows per second, microseconds of processor time per row
@@ -65,13 +68,13 @@ class Side:
         self._lines = self._socket.makefile("rw")
 
     def wait_ready(self) -> None:
-        """Waits until it has taken all rows once. Raises SystemExit if it ended instead."""
+        """Waits until the side has read all rows once. Raises SystemExit if it ended instead."""
         self._socket.settimeout(START_TIMEOUT_S)
         self._expect("ready")
         self._socket.settimeout(None)
 
     def feed(self, least_s: float) -> Measured:
-        """Feeds all rows, repeatedly until `least_s` have passed."""
+        """Feeds all rows, repeatedly for at least `least_s` seconds."""
         rows = 0
         before = marked_processes.cpu_seconds(self._mark)
         start = time.perf_counter()

@@ -1,9 +1,9 @@
-"""One side of the upstream rows: a cluster of one node, fed on request of the bench.
+"""One side of the upstream rows: a cluster of one node that is fed when the bench requests it.
 
 The same program runs with Hearth's package `tensorflowonspark` and with the real one. Its argument
 is JSON: the descriptor of the socket to the bench, the kind of rows, their shape and number, and
-Spark's settings. It says "ready" once the node has taken all rows one time, then answers each line
-with another when the node has taken them once more. The socket's end ends it.
+Spark's settings. It sends "ready" once the node has read all rows for the first time; then it
+answers each line after the node has read them once more. It ends when the socket is closed.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from tensorflowonspark import TFCluster
 
 
 def take_rows(args: dict[str, int], ctx: Any) -> None:
-    """A node that only takes rows."""
+    """A node that only reads rows."""
     feed = ctx.get_data_feed()
     while not feed.should_stop():
         feed.next_batch(args["batch_size"])
 
 
 def take_arrays(args: dict[str, int], ctx: Any) -> None:
-    """A node that takes minibatches as arrays, which the real package does not have."""
+    """A node that reads minibatches as arrays, which the real package does not offer."""
     feed = ctx.get_data_feed()
     while not feed.should_stop():
         batch = feed.next_numpy(args["batch_size"])

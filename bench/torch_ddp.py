@@ -24,7 +24,7 @@ from report import Report, arguments, in_turn, seconds
 
 WORLD = 2
 WIDTH = 2048
-# At the first half of gloo's step is communication.
+# With the first number of rows, half of gloo's step is communication.
 ROWS = (32, 128)
 STEPS = 10
 TRANSPORTS = {"tcp": "tcp", "shared memory": "shm"}
@@ -41,8 +41,10 @@ def groups() -> dict[str, dist.ProcessGroup]:
 
 
 def trainer(group: dist.ProcessGroup | None, rows: int) -> Callable[[], float]:
-    """A function for the mean milliseconds of one of STEPS steps of training with so many rows a
-    rank. Without a group each rank trains alone."""
+    """Returns a function that measures the mean milliseconds of STEPS training steps.
+
+    Each rank trains on `rows` rows per step; without a group each rank trains alone.
+    """
     torch.manual_seed(0)
     model: torch.nn.Module = torch.nn.Sequential(*(torch.nn.Linear(WIDTH, WIDTH) for _ in range(3)))
     if group is not None:
@@ -60,7 +62,7 @@ def trainer(group: dist.ProcessGroup | None, rows: int) -> Callable[[], float]:
 
 
 def reducer(group: dist.ProcessGroup, size: int, calls: int) -> Callable[[], float]:
-    """A function for the mean milliseconds of one of `calls` calls of all_reduce in a row."""
+    """Returns a function that measures the mean milliseconds of `calls` all_reduce calls."""
     tensor = torch.zeros(size // 4)
 
     def run() -> None:
@@ -90,7 +92,7 @@ def add(report: Report, name: str, found: dict[str, list[float]]) -> None:
 
 
 def add_communication(report: Report, name: str, found: dict[str, list[float]]) -> None:
-    """The share of a step that is no computation."""
+    """The share of a step that is not computation."""
     ours, gloo = (
         [1 - alone / step for alone, step in zip(found["alone"], found[key], strict=True)]
         for key in ("tcp", "gloo")

@@ -33,8 +33,11 @@ PEER = "pyspark's TorchDistributor on Parquet"
 
 
 def train(batches: Iterator[Any], backend: str) -> dict[str, float]:
-    """The program. Returns the times of rank 0's first and last step, and the rows of all ranks'
-    first step."""
+    """The program of each rank.
+
+    Returns the times of rank 0's first and last step, and the number of rows in all ranks' first
+    step.
+    """
     import os
     import time
 
@@ -103,8 +106,11 @@ def train_fed(args: dict[str, Any], ctx: Any) -> None:
 
 
 class Bench:
-    """The contenders on one session. Each run gives seconds to the first step, from the call and
-    from when Spark has written its files, and rows per second of training and of the job."""
+    """The contenders on one session.
+
+    Each run returns the seconds to the first step, from the call and from when Spark has written
+    its files, and rows per second of training and of the job.
+    """
 
     def __init__(self, spark: Any, rows: int, folder: Path):
         self._spark = spark
@@ -135,7 +141,7 @@ class Bench:
         return self._distributor(TorchDistributor, "gloo", begun)
 
     def import_changed(self) -> dict[str, float]:
-        """Takes the files that are there."""
+        """Trains on the existing files."""
         from hearth.torch import TorchDistributor
 
         return self._distributor(TorchDistributor, "hearth", time.time())

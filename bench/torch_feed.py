@@ -21,12 +21,12 @@ from hearth.spark import session as spark_session
 from hearth.torch import TorchCluster
 from tf_upstream import add_pair
 
-# Each contender is fed for at least as long in each round.
+# Seconds for which each contender is fed in each round, at least.
 LEAST_S = 4.0
 
 
 def take_tensors(args: dict[str, int], ctx: Any) -> None:
-    """A node that takes minibatches of tensors; of images lists of bytes, as they have no shape."""
+    """A node that reads minibatches as tensors; images, which differ in size, as lists of bytes."""
     batches = ctx.get_data_feed().as_iterable_dataset(args["batch_size"], ("x",))
     for (x,) in batches:
         x[0]

@@ -129,7 +129,10 @@ def googlenet() -> nn.Module:
 
 
 class Lstm3(nn.Module):
-    """Three layers of 128 units; half the mean square error per sequence step, as Caffe has it."""
+    """Three layers of 128 units.
+
+    As in Caffe, the loss is half the mean square error per sequence step.
+    """
 
     def __init__(self) -> None:
         super().__init__()

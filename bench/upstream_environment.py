@@ -16,14 +16,14 @@ from pathlib import Path
 FOLDER = Path(__file__).resolve().parents[1] / "build" / "bench-upstream"
 REQUIREMENTS = (
     "tensorflowonspark==2.2.5",
-    # It imports pkg_resources, which later ones no longer have, and six, without asking for it.
+    # It imports pkg_resources, which later setuptools lack, and six, which it does not declare.
     "setuptools<81",
     "six",
 )
 
 
 def python() -> Path:
-    """Its interpreter. Raises SystemExit where pip cannot fetch the packages."""
+    """The environment's interpreter. Raises SystemExit if pip cannot fetch the packages."""
     program = FOLDER / "bin" / "python"
     complete = FOLDER / "requirements.txt"
     wanted = "\n".join(REQUIREMENTS)
@@ -41,7 +41,7 @@ def python() -> Path:
 
 
 def _site_of(environment: Path) -> Path:
-    """Where an environment like the running one, but in another folder, keeps its packages."""
+    """The site-packages of an environment like the running one in another folder."""
     variables = {"base": str(environment), "platbase": str(environment)}
     return Path(sysconfig.get_path("purelib", "venv", variables))
 

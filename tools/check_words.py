@@ -187,7 +187,7 @@ def problems_in(path: str, source: str) -> list[str]:
 
 
 def problems(root: Path = ROOT) -> list[str]:
-    """Those of all tracked files that can be read."""
+    """The findings of all tracked files that can be read."""
     return [
         line
         for f in tracked(*READERS)

@@ -1,4 +1,4 @@
-"""Links of docstrings, for mkdocstrings: they name pages from the repository's root."""
+"""Rewrites links of docstrings for mkdocstrings: they name pages from the repository's root."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import griffe
 
 
 class Links(griffe.Extension):
-    """Rewrites them as from api/, where the pages of the docstrings are."""
+    """Rewrites the links relative to api/, where the pages of the docstrings are."""
 
     def on_object(self, *, obj: Any, **_: Any) -> None:
         if obj.docstring:

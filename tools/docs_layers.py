@@ -11,7 +11,7 @@ MARKER = "<!-- table of layer types -->"  # in docs/caffe.md
 
 
 def families(folder: Path = LAYERS) -> dict[tuple[str, ...], str]:
-    """What each layer's file computes, as its first comment says, by the types that it adds."""
+    """Maps the layer types of each file to the file's first comment."""
     found = {}
     for path in folder.glob("*.cc"):
         text = path.read_text(encoding="utf-8")
@@ -22,7 +22,7 @@ def families(folder: Path = LAYERS) -> dict[tuple[str, ...], str]:
 
 
 def table() -> str:
-    """A row for each file, by the first of its types."""
+    """A table row per file, sorted by the first of its types."""
     rows = [f"| {', '.join(types)} | {text} |\n" for types, text in families().items()]
     return "| types | |\n|---|---|\n" + "".join(rows)
 

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-# Page of the site by the file of the repository that it shows.
+# The page of the site that shows each file of the repository.
 COPIED = {
     "ARCHITECTURE.md": "architecture.md",
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
 }
-# Packages whose docstrings make a page each, with what the page says first.
+# Packages whose docstrings make a page each, with that page's introduction.
 PACKAGES = {
     "hearth.errors": "The errors that Hearth raises ([by message](../troubleshooting.md)).",
     "hearth.torch": "PyTorch programs on Spark executors ([guide](../pytorch.md)).",
@@ -40,7 +40,7 @@ OTHERS = {
     ),
     "hearth.data": ("hearth.data.image.ImageTransform",),
 }
-# Public modules of a package whose own file names nothing.
+# Public modules of packages whose __init__.py names nothing.
 MODULES = {
     "hearth.tensorflowonspark": (
         "TFCluster",
@@ -83,7 +83,7 @@ def api_page(package: str) -> str:
 
 
 def without_outer_links(text: str, page: str) -> str:
-    """The text of docs/PAGE with links that leave docs/ replaced by paths, but for copied files."""
+    """The text of docs/PAGE. Links that leave docs/ become paths, unless the file is copied."""
 
     def replaced(found: re.Match[str]) -> str:
         label, target = found[1], found[2]
@@ -102,7 +102,7 @@ def without_outer_links(text: str, page: str) -> str:
 
 
 def _as_page_of_docs(text: str) -> str:
-    """Text of a file in the repository's root, with its links and images as from docs/."""
+    """Text of a file in the repository's root, with links and images relative to docs/."""
 
     def replaced(found: re.Match[str]) -> str:
         target = found[1]
@@ -114,7 +114,7 @@ def _as_page_of_docs(text: str) -> str:
 
 
 def on_files(files: Any, config: Any) -> Any:
-    """Adds the pages that are no files of docs/."""
+    """Adds the pages that are not files of docs/."""
     from mkdocs.structure.files import File
 
     for source, page in COPIED.items():

@@ -9,7 +9,7 @@ from pathlib import Path
 import matplotlib
 
 matplotlib.use("Agg")
-# The same bytes in every run, and text as text.
+# Writes the same bytes in every run, and text as text.
 matplotlib.rcParams |= {"svg.hashsalt": "hearth", "svg.fonttype": "none"}
 from matplotlib import pyplot as plt  # noqa: E402
 
@@ -18,7 +18,7 @@ _BETTER, _WORSE = "#e4572e", "#9aa5b1"
 
 
 def main() -> None:
-    """One panel for each question; bars that start at 1, on a logarithmic scale."""
+    """One panel per question; its bars start at 1 on a logarithmic scale."""
     questions = json.loads((DOCS / "performance.json").read_text(encoding="utf-8"))
     figure, panels = plt.subplots(2, 2, figsize=(11, 6), layout="constrained")
     for panel, (title, rows) in zip(panels.flat, questions.items(), strict=True):

@@ -24,14 +24,14 @@ def changed_lines(*command: str, root: Path = ROOT) -> Counter[str]:
 def counted(numstat: str) -> Counter[str]:
     """Returns the number of changed lines by today's path, from git's --numstat, newest first."""
     lines: Counter[str] = Counter()
-    today: dict[str, str] = {}  # of former paths
+    today: dict[str, str] = {}  # today's path by earlier path
     for line in filter(None, numstat.splitlines()):
         added, deleted, path = line.split("\t")
         former, new = _paths(path)
         new = today.get(new, new)
         if former != new:
             today[former] = new
-        if added.isdigit():  # not of a binary file
+        if added.isdigit():  # "-" for a binary file
             lines[new] += int(added) + int(deleted)
     return +lines
 

@@ -52,7 +52,7 @@ def choose(lines: Counter[str], modules: Iterable[str]) -> tuple[list[str], list
 
 
 def size(module: str) -> int:
-    """Bytes of its sources, by which compile times differ most."""
+    """Bytes of the module's sources, which predict compile times best."""
     return sum(file.stat().st_size for file in (ROOT / "hearth" / module).rglob("*.cc"))
 
 
@@ -77,7 +77,7 @@ def run(words: list[str], seconds: float) -> int | None:
 def sanitize(
     names: list[str], budget_s: float, command: Callable[[str], list[str]] = command
 ) -> tuple[list[str], list[str], list[str]]:
-    """Runs each while the budget lasts; returns those that passed, failed, and had no time."""
+    """Runs each module while the budget lasts; returns those passed, failed, and left out."""
     deadline = time.monotonic() + budget_s
     passed, failed, late = [], [], []
     for name in names:

@@ -59,7 +59,7 @@ class Constants:
         return self.latency_s + self.busy(ranks, messages, sent, shared)
 
     def busy(self, ranks: int, messages: float, sent: float, shared: int = 1) -> float:
-        """The same without the first message's way."""
+        """The same without the first message's latency."""
         work = messages * self.message_s + sent * self.byte_s
         on_a_core = ranks / min(self.cores, ranks) if self.cores else 1
         if on_a_core > 1:
@@ -68,15 +68,18 @@ class Constants:
 
 
 def direct(of: Constants, ranks: int, count: float, shared: int = 1) -> float:
-    """Seconds of an all-reduce of `count` bytes: each rank sends all to each."""
+    """Seconds of an all-reduce of `count` bytes where each rank sends all to each other rank."""
     if ranks == 1:
         return 0.0
     return of.step(ranks * shared, ranks - 1, (ranks - 1) * count, shared)
 
 
 def halving_doubling(of: Constants, ranks: int, count: float, shared: int = 1) -> float:
-    """Halves go to partners at half the distance each time, and back. Ranks beyond a power of
-    two hand theirs over first, and get the result last."""
+    """Recursive halving and doubling.
+
+    Each step sends half of the data to a partner at half the distance, then back. Ranks beyond a
+    power of two first send their data to a partner, and receive the result last.
+    """
     steps = int(math.log2(ranks))
     beyond = ranks - 2**steps
     total = 2 * of.step(ranks * shared, 1, count, shared) if beyond else 0.0
@@ -86,8 +89,11 @@ def halving_doubling(of: Constants, ranks: int, count: float, shared: int = 1) -
 
 
 def ring(of: Constants, ranks: int, count: float, shared: int = 1) -> float:
-    """Parts go round twice, in chunks: one is on its way while the next is sent, so latency shows
-    only where a step has a single chunk, and in the last one's way."""
+    """The ring: segments travel around it twice, in chunks.
+
+    A chunk is in flight while the next one is sent, so latency counts only in steps of a single
+    chunk, and for the last chunk.
+    """
     if ranks == 1:
         return 0.0
     part = count / ranks
@@ -99,7 +105,10 @@ def ring(of: Constants, ranks: int, count: float, shared: int = 1) -> float:
 
 
 def tree(of: Constants, ranks: int, count: float, shared: int = 1) -> float:
-    """Sums to a root over a binomial tree, and back: its links carry all bytes at every level."""
+    """Reduces to a root over a binomial tree, then broadcasts.
+
+    The root's links carry all bytes at each level.
+    """
     levels = math.ceil(math.log2(ranks))
     chunks = max(1, math.ceil(count / CHUNK))
     return 2 * levels * of.step(ranks * shared, chunks, count, shared) if levels else 0.0
@@ -115,8 +124,11 @@ def chosen(of: Constants, ranks: int, count: float, shared: int = 1) -> float:
 
 
 def hierarchical(of: Constants, hosts: int, per_host: int, count: float) -> float:
-    """`per_host` ranks of each host reduce in their memory, those of one index between the hosts,
-    and all copy the result: two barriers, two passes over the memory."""
+    """The hierarchical all-reduce.
+
+    `per_host` ranks of each host reduce in shared memory, ranks of equal index reduce between the
+    hosts, and all copy the result: two barriers and two passes over the memory.
+    """
     if per_host == 1:
         return chosen(of, hosts, count)
     within = 2 * (of.barrier_s + count / of.memory_bytes_s)
@@ -135,8 +147,10 @@ ALGORITHMS = {
 
 
 def connect(of: Constants, ranks: int) -> float:
-    """Seconds from the first rank's reservation until all are connected: the rendezvous serves one
-    after the other, and the last rank calls all others."""
+    """Seconds from the first rank's reservation until all ranks are connected.
+
+    The rendezvous serves one rank after the other, and the last rank connects to all others.
+    """
     work = ranks / of.cores if of.cores else 1
     return ranks * of.join_s + (ranks - 1) * of.peer_s * work
 
@@ -157,12 +171,14 @@ class Step:
     feed_s: float = 0.0
     bucket_bytes: float = 4 << 20
 
-    # Backward's share of the work: it computes two products for each of forward's.
+    # Backward's share of the work: it computes two products for each product of forward.
     BACKWARD = 2 / 3
 
     def seconds(self, of: Constants, hosts: int, per_host: int = 1) -> float:
-        """Seconds of a step whose buckets are reduced during backward: the last one is ready at the
-        end of backward, and each waits for the previous one."""
+        """Seconds of a step whose buckets are reduced during backward.
+
+        The last bucket is ready at the end of backward, and each waits for the previous one.
+        """
         buckets = max(1, math.ceil(self.gradient_bytes / self.bucket_bytes))
         each = hierarchical(of, hosts, per_host, self.gradient_bytes / buckets)
         if hosts * per_host == 1:

@@ -71,7 +71,7 @@ def page() -> str:
         "|---|---|---|---|",
     ]
     shown = [flag for flag in flags.FLAGS if flag.help]
-    for flag in sorted(shown, key=lambda flag: not flag.flag):  # those without a flag last
+    for flag in sorted(shown, key=lambda flag: not flag.flag):  # settings without a flag last
         name = f"`-{flag.flag}`" if flag.flag else ""
         lines.append(_row(name, f"`{flag.name}`", _shown(flag.default), flag.help))
     lines += [

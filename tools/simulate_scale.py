@@ -32,7 +32,7 @@ _LINK_BOUND = 256 << 10
 
 
 def check(constants: model.Constants, rows: list[dict[str, float]]) -> list[tuple[str, float]]:
-    """(row, predicted / measured) of each measured all-reduce that is bound by the links.
+    """Returns (row, predicted / measured) for each measured all-reduce that the links bound.
 
     Smaller ones are printed only: their times depend on how this machine's scheduler handles more
     ranks than cores.
@@ -120,7 +120,7 @@ def _line(name: str, values: list[float]) -> str:
 
 
 def main() -> int:
-    """Prints and draws; 1 where the check fails."""
+    """Prints and draws; returns 1 if the check fails."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--measured", type=Path, default=_MEASURED, help="output of bench/scale.py")
     parser.add_argument("--plot", type=Path, help="file to draw to")

@@ -18,7 +18,7 @@ MOST_FUNCTION_LINES = 60
 _NO_FUNCTION = re.compile(
     r"(namespace|class|struct|union|enum|extern|template <[^{]*> (class|struct))\b"
 )
-# The line before a declaration, which may go over several lines itself.
+# The line before a declaration, which may itself span several lines.
 _DECLARATION_END = re.compile(
     r"[;{}]$|^\s*$|^\s*(//|#)|[;{}]\s+//|^\s*(public|protected|private):$|^template <.*>$"
 )

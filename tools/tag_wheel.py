@@ -31,7 +31,7 @@ def verdict(wheel: Path) -> dict:
 
 
 def objections(found: dict) -> list[str]:
-    """Why a wheel with this verdict does not run on every system of PLATFORM."""
+    """Why a wheel with this verdict cannot run on every system of PLATFORM."""
     upgrade = found["policy_upgrades"].get(PLATFORM, {})
     libraries = {*found["external_libs"], *upgrade.get("libs_to_eliminate", [])} - OTHERS
     said = [f"needs {library}" for library in sorted(libraries)]
@@ -42,7 +42,7 @@ def objections(found: dict) -> list[str]:
 
 
 def _glibc(tag: str) -> tuple[int, ...]:
-    """2, 28 of manylinux_2_28_x86_64; more than any where a tag promises nothing."""
+    """(2, 28) for manylinux_2_28_x86_64; larger than any version if a tag promises nothing."""
     numbers = tuple(int(part) for part in tag.split("_")[1:3] if part.isdigit())
     return numbers if len(numbers) == 2 else (sys.maxsize,)
 

@@ -33,7 +33,7 @@ class Captioner:
         ended = np.zeros(len(features), bool)
         last = np.full(len(features), _START_END)
         for step in range(longest):
-            # 0 makes the LSTM layers forget the sentence before.
+            # 0 resets the LSTM layers' state between sentences.
             self._net.blobs["cont_sentence"].data[...] = min(step, 1)
             self._net.blobs["input_sentence"].data[...] = last
             self._net.blobs["image_features"].data[...] = features

@@ -57,7 +57,7 @@ def train_cnn(spark: SparkSession, work: Path, **flags: Any) -> str:
 
 
 def convert(spark: SparkSession, work: Path, split: str) -> list[str]:
-    """Turns a set's captions into rows, by the training set's words; returns these."""
+    """Turns a set's captions into rows with the training set's vocabulary; returns the rows."""
     from hearth.caffeonspark.tools.DFConversions import DFConversions
     from hearth.caffeonspark.tools.Vocab import Vocab
 
@@ -149,9 +149,9 @@ def show(captioned: list[Captioned], path: Path, columns: int = 6) -> None:
 
 
 def run(spark: SparkSession, folder: Path) -> dict[str, Any]:
-    """The job in `folder`; returns `loss` (by set), `train` and `test` (lists of Captioned)."""
+    """Runs in `folder`; returns `loss` (by set), `train` and `test` (lists of Captioned)."""
     work = folder / "work"
-    shutil.rmtree(work, ignore_errors=True)  # Spark does not overwrite
+    shutil.rmtree(work, ignore_errors=True)  # Spark does not overwrite folders
     with _step("drawing images, as COCO's files and for the CNN"):
         shapes.write_all(work)
     if folder.resolve() != HERE:
@@ -177,7 +177,7 @@ def run(spark: SparkSession, folder: Path) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Runs the job; the exit status is 1 where the net has not learned its captions."""
+    """Runs the job; the exit status is 1 if the net has not learned its captions."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--folder", type=Path, default=HERE, help="for what it writes")
     folder = parser.parse_args().folder.resolve()

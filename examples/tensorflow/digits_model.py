@@ -27,7 +27,7 @@ def make_model():
     """A compiled Keras model: `image` [64] to 10 logits."""
     import keras
 
-    keras.utils.set_random_seed(1)  # some of all first weights train worse: an accuracy of 0.94
+    keras.utils.set_random_seed(1)  # some initial weights train worse
     model = keras.Sequential(
         [
             keras.layers.Input((64,), name="image"),
@@ -41,7 +41,7 @@ def make_model():
 
 
 def accuracy(export_dir: str, pixels: np.ndarray, labels: np.ndarray) -> float:
-    """The share of rows that the SavedModel gets right."""
+    """The share of rows that the SavedModel classifies correctly."""
     import tensorflow as tf
 
     serve = tf.saved_model.load(export_dir).signatures["serving_default"]

@@ -13,7 +13,7 @@ from pyspark import cloudpickle
 from hearth.spark import session as spark_session
 from tensorflowonspark import TFCluster
 
-# The executors need not have this folder in their path: its functions travel by value.
+# Executors may not have this folder in their path: its functions are pickled by value.
 cloudpickle.register_pickle_by_value(digits_model)
 
 
@@ -28,7 +28,7 @@ def main_fun(args, ctx):
 
 
 def run(spark, args) -> float:
-    """Trains on the executors; the accuracy on the held-out digits."""
+    """Trains on the executors; returns the accuracy on the held-out digits."""
     x_train, x_test, y_train, y_test = digits_model.load()
     rows = digits_model.frame(spark, x_train, y_train).repartition(2)
     with TFCluster.run(

@@ -17,7 +17,7 @@ cloudpickle.register_pickle_by_value(digits_model)
 
 
 def main_fun(args, ctx):
-    """Runs in the node's own process, as long as its Spark task."""
+    """Runs in the node's process, as long as its Spark task."""
     import tensorflow as tf
 
     from tensorflowonspark import compat
@@ -40,7 +40,7 @@ def main_fun(args, ctx):
 
 
 def run(spark, args) -> float:
-    """Writes the records, trains; the accuracy on the held-out digits."""
+    """Writes the records and trains; returns the accuracy on the held-out digits."""
     x_train, x_test, y_train, y_test = digits_model.load()
     dfutil.saveAsTFRecords(digits_model.frame(spark, x_train, y_train).repartition(2), args.data)
     TFCluster.run(spark, main_fun, args, 1, 0, master_node="chief").shutdown()

@@ -23,7 +23,7 @@ def main_fun(args, ctx):
     import hearth.tensorflow as hvt
 
     hvt.init()
-    keras.utils.set_random_seed(1)  # all nodes begin with the same weights
+    keras.utils.set_random_seed(1)  # all nodes start from the same weights
     model = keras.Sequential(
         [
             keras.Input((64,)),
@@ -52,13 +52,13 @@ def main_fun(args, ctx):
 
 
 def load() -> list[np.ndarray]:
-    """x_train, x_test, y_train, y_test: x float32 [n, 64] in [0, 1], y int64 [n]."""
+    """Returns x_train, x_test, y_train, y_test: x float32 [n, 64] in [0, 1], y int64 [n]."""
     digits = load_digits()
     return train_test_split((digits.data / 16).astype(np.float32), digits.target, random_state=0)
 
 
 def run(sc, args) -> float:
-    """Trains on the executors; the accuracy on the held-out digits."""
+    """Trains on the executors; returns the accuracy on the held-out digits."""
     x_train, x_test, y_train, y_test = load()
     rows = list(zip(x_train.tolist(), y_train.tolist(), strict=True))
     mode = TFCluster.InputMode.SPARK

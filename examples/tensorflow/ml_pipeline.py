@@ -33,7 +33,7 @@ def train_fn(args, ctx):
 
 
 def run(spark, args) -> float:
-    """Fits and transforms; returns the accuracy on held-out digits."""
+    """Fits and transforms; returns the accuracy on the held-out digits."""
     x_train, x_test, y_train, y_test = digits_model.load()
     estimator = (
         pipeline.TFEstimator(train_fn, {})

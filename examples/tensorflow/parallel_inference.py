@@ -31,7 +31,7 @@ def inference(args, ctx):
 
 
 def run(spark, args) -> float:
-    """Predicts on all executors; the share of right lines."""
+    """Predicts on all executors; returns the share of correct lines."""
     Path(args.output).mkdir(parents=True, exist_ok=True)
     TFParallel.run(spark, inference, args, args.cluster_size)
     lines = [line for part in Path(args.output).glob("part-*") for line in part.open()]

@@ -23,7 +23,7 @@ def make_model(seed=1):
     """The digits' network for tf_keras, whose fit() knows MultiWorkerMirroredStrategy."""
     import tf_keras
 
-    tf_keras.utils.set_random_seed(seed)  # some of all first weights train worse
+    tf_keras.utils.set_random_seed(seed)  # some initial weights train worse
     model = tf_keras.Sequential(
         [
             tf_keras.layers.Dense(64, activation="relu", input_shape=(64,)),
@@ -36,7 +36,7 @@ def make_model(seed=1):
 
 
 def train(args, ctx):
-    """Every trainer takes its share of each global batch; the chief keeps the checkpoints."""
+    """Each trainer reads its share of each global batch; the chief keeps the checkpoints."""
     import json
     import os
     import tempfile
@@ -45,15 +45,15 @@ def train(args, ctx):
     import tf_keras
 
     config = json.loads(os.environ["TF_CONFIG"])
-    del config["cluster"]["evaluator"]  # it is no part of the strategy's cluster
+    del config["cluster"]["evaluator"]  # the evaluator is not part of the strategy's cluster
     os.environ["TF_CONFIG"] = json.dumps(config)
-    strategy = tf.distribute.MultiWorkerMirroredStrategy()  # before anything else of TensorFlow
+    strategy = tf.distribute.MultiWorkerMirroredStrategy()  # before any other call of TensorFlow
     pixels, _, labels, _ = digits_model.load()
     data = tf.data.Dataset.from_tensor_slices((pixels, labels)).shuffle(2000, seed=1)
     with strategy.scope():
-        model = make_model(1 if ctx.job_name == "chief" else 2)  # the chief's weights are for all
+        model = make_model(1 if ctx.job_name == "chief" else 2)  # the chief's weights are used
     checkpoint = tf.train.Checkpoint(model=model)
-    # All of them save, as the strategy wants it; only the chief's files are kept.
+    # All of them save, as the strategy requires; only the chief's files are kept.
     folder = args.model_dir if ctx.job_name == "chief" else tempfile.mkdtemp()
 
     def keep(epoch, _):
@@ -69,7 +69,7 @@ def train(args, ctx):
 
 
 def evaluate(args):
-    """Rates each epoch's checkpoint on the held-out digits: a line each in accuracy.txt."""
+    """Evaluates each epoch's checkpoint on the held-out digits into accuracy.txt."""
     import time
 
     import tensorflow as tf
@@ -79,7 +79,7 @@ def evaluate(args):
     checkpoint = tf.train.Checkpoint(model=model)
     for epoch in range(args.epochs):
         prefix = f"{args.model_dir}/epoch-{epoch:03d}"
-        while not Path(f"{prefix}.index").exists():  # it is written last
+        while not Path(f"{prefix}.index").exists():  # the index file is written last
             time.sleep(0.1)
         checkpoint.read(prefix).expect_partial()
         _, accuracy = model.evaluate(pixels, labels, verbose=0)
@@ -88,7 +88,7 @@ def evaluate(args):
 
 
 def main_fun(args, ctx):
-    """Runs in every node of any role."""
+    """Runs in every node, whatever its role."""
     if ctx.job_name == "evaluator":
         evaluate(args)
     else:
@@ -96,7 +96,7 @@ def main_fun(args, ctx):
 
 
 def run(spark, args) -> float:
-    """Runs the cluster; the last accuracy that its evaluator saw."""
+    """Runs the cluster; returns the last accuracy that its evaluator computed."""
     Path(args.model_dir).mkdir(parents=True)
     cluster = TFCluster.run(spark, main_fun, args, NODES, 0, master_node="chief", eval_node=True)
     cluster.shutdown(grace_secs=60)

@@ -30,7 +30,7 @@ def main_fun(args, ctx):
 
 
 def run(spark, args) -> float:
-    """Streams the training digits through a cluster; the accuracy on the held-out digits."""
+    """Streams the training digits through a cluster; returns the held-out digits' accuracy."""
     x_train, x_test, y_train, y_test = digits_model.load()
     rows = digits_model.frame(spark, x_train, y_train)
     rows.repartition(args.files).write.parquet(args.data)
@@ -41,7 +41,7 @@ def run(spark, args) -> float:
         query = (
             stream.parquet(args.data)
             .writeStream.foreachBatch(lambda part, _: cluster.train(part, num_epochs=args.epochs))
-            .trigger(availableNow=True)  # a stream that never ends has no trigger here
+            .trigger(availableNow=True)  # without this trigger the stream would never end
             .start()
         )
         query.awaitTermination()

@@ -49,7 +49,7 @@ def make_model():
 
 
 def load() -> list[np.ndarray]:
-    """x_train, x_test, y_train, y_test: x float32 [n, 64] in [0, 1], y int64 [n]."""
+    """Returns x_train, x_test, y_train, y_test: x float32 [n, 64] in [0, 1], y int64 [n]."""
     digits = load_digits()
     pixels = (digits.data / 16).astype(np.float32)
     return train_test_split(pixels, digits.target.astype(np.int64), random_state=0)
@@ -63,7 +63,7 @@ def frame(spark, pixels: np.ndarray, labels: np.ndarray):
 
 
 def run(spark, args) -> float:
-    """Trains on the executors; the accuracy on the held-out digits."""
+    """Trains on the executors; returns the accuracy on the held-out digits."""
     x_train, x_test, y_train, y_test = load()
     with TorchCluster.run(spark, main_fun, args, workers=args.workers) as cluster:
         cluster.train(frame(spark, x_train, y_train).repartition(4), epochs=args.epochs)

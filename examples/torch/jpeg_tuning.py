@@ -23,7 +23,7 @@ SIZE = 32
 
 
 def main_fun(args, ctx):
-    """The trunk is that of the file; only the last layer is trained."""
+    """The trunk is read from the file; only the last layer is trained."""
     import torch
     import torch.distributed as dist
     from torch.nn.parallel import DistributedDataParallel
@@ -65,7 +65,7 @@ def make_model(torchvision: bool):
     if torchvision:
         from torchvision.models import resnet18
 
-        trunk = resnet18()  # weights="DEFAULT" are those of ImageNet, which it downloads
+        trunk = resnet18()  # weights="DEFAULT" would download ImageNet's weights
         width, trunk.fc = trunk.fc.in_features, nn.Identity()
         return nn.Sequential(trunk, nn.Linear(width, 5))
     trunk = nn.Sequential(
@@ -81,7 +81,7 @@ def make_model(torchvision: bool):
 
 
 def digits():
-    """scikit-learn's digits as JPEG files, and which digit each is."""
+    """Returns scikit-learn's digits as encoded JPEG files, and the digit of each."""
     from PIL import Image
     from sklearn.datasets import load_digits
 
@@ -95,7 +95,7 @@ def digits():
 
 
 def train_trunk(files, labels, path: str, torchvision: bool) -> None:
-    """A stand-in for a published model, trained on the digits 0 to 4."""
+    """Replaces a published model: trained on the digits 0 to 4."""
     import torch
 
     torch.manual_seed(0)
@@ -113,7 +113,7 @@ def train_trunk(files, labels, path: str, torchvision: bool) -> None:
 
 
 def run(spark, args) -> dict:
-    """Tunes the trunk's last layer for the digits 5 to 9; the accuracy on a fifth of them."""
+    """Tunes the trunk's last layer for the digits 5 to 9; returns the held-out accuracy."""
     files, labels = digits()
     low = labels < 5
     published = [file for file, each in zip(files, low, strict=True) if each]

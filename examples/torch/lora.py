@@ -16,7 +16,7 @@ LETTERS = 12
 
 
 def main_fun(args, ctx):
-    """Trains the adapters; the rest stays, in shards on all ranks."""
+    """Trains the adapters; the other parameters stay fixed, in shards on all ranks."""
     import torch
     import torch.distributed as dist
     from torch.distributed.fsdp import fully_shard
@@ -52,11 +52,11 @@ def main_fun(args, ctx):
 
 
 def loss_of(model, tokens):
-    """The loss of predicting the next letter from those before it."""
+    """The loss of predicting each letter from the letters before it."""
     import torch
 
     scores = model(tokens[:, :-1])
-    scores = getattr(scores, "logits", scores)  # a model of transformers gives more
+    scores = getattr(scores, "logits", scores)  # a transformers model returns more than the logits
     return torch.nn.functional.cross_entropy(scores.flatten(0, 1), tokens[:, 1:].flatten())
 
 
@@ -75,7 +75,7 @@ def by_peft(rank: int):
 
 
 def by_hand(rank: int):
-    """The same without these packages."""
+    """The same model without these packages."""
     model = make_model()
     add_adapters(model, rank)
     return model, model.blocks
@@ -147,7 +147,7 @@ def frame(spark, rows: int):
 
 
 def run(spark, args) -> dict:
-    """Trains; the last loss, and which parameters have changed."""
+    """Trains; returns the last loss, and which parameters have changed."""
     datasets = {"train": frame(spark, args.rows)}
     TorchCluster.run(spark, main_fun, args, args.workers, datasets=datasets).shutdown()
     with open(args.report, encoding="utf-8") as file:

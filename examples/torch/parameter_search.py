@@ -16,8 +16,7 @@ from hearth.torch import TorchCluster
 
 
 def main_fun(args, ctx):
-    """One trial: trains with its rate and gives the held-out loss, which it reports after each
-    epoch."""
+    """One trial: trains with its rate and returns the held-out loss, reported after each epoch."""
     import torch
     import torch.distributed as dist
     from torch.nn.parallel import DistributedDataParallel
@@ -56,8 +55,10 @@ def frames(spark, rows: int):
 
 
 def trial(spark, args, datasets, rate: float, on_report=None) -> float:
-    """The loss of a training with this rate, which ends where on_report(report) gives False. Any
-    thread may call it."""
+    """The loss of a training with this rate.
+
+    The training ends early if on_report(report) returns False. Any thread may call it.
+    """
     given = SimpleNamespace(rate=rate, epochs=args.epochs)
     cluster = TorchCluster.run(
         spark, main_fun, given, args.workers, datasets=datasets, on_report=on_report
@@ -66,7 +67,7 @@ def trial(spark, args, datasets, rate: float, on_report=None) -> float:
 
 
 def run(spark, args) -> dict[float, float]:
-    """The loss of each rate, from the least; `args.at_once` trainings run at a time."""
+    """The loss of each rate, best first; `args.at_once` trainings run at a time."""
     train, test = frames(spark, args.rows)
     datasets = {"train": train, "test": test}
     with ThreadPoolExecutor(args.at_once) as threads:

@@ -15,7 +15,10 @@ from hearth.torch import TorchCluster
 
 
 def main_fun(args, ctx):
-    """Trains on one micro-batch. The checkpoint's step is the number of those that are trained."""
+    """Trains on one micro-batch.
+
+    The checkpoint's step is the number of micro-batches trained so far.
+    """
     import torch
     import torch.distributed as dist
     from torch.nn.parallel import DistributedDataParallel
@@ -25,7 +28,7 @@ def main_fun(args, ctx):
     model = DistributedDataParallel(torch.nn.Linear(2, 1, bias=False))
     optimizer = torch.optim.SGD(model.parameters(), lr=args.rate)
     done = ctx.restore(model=model, optimizer=optimizer) or 0
-    if done <= args.batch:  # else Spark repeats a micro-batch after a failure
+    if done <= args.batch:  # else Spark repeats a trained micro-batch after a failure
         rows = ctx.dataset("batch", 16, ("x", "y"))
         for _ in range(args.epochs):
             for x, y in rows:
@@ -53,7 +56,7 @@ def train(args, frame, batch: int) -> None:
 
 
 def run(spark, args) -> dict:
-    """Trains on all files that are there, a file a micro-batch; what the last one left."""
+    """Trains on all existing files, one per micro-batch; returns the last result."""
     rows = spark.readStream.schema("x array<float>, y float").option("maxFilesPerTrigger", 1)
     stream = rows.parquet(args.rows).writeStream.foreachBatch(partial(train, args))
     stream = stream.option("checkpointLocation", f"{args.state}/stream")

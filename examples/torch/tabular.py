@@ -41,7 +41,7 @@ def make_model(inputs: int):
 
 
 def stages():
-    """From the columns of the table to a vector of mean 0 and deviation 1."""
+    """Turns the columns of the table into a vector with mean 0 and deviation 1."""
     from pyspark.ml import Pipeline
     from pyspark.ml.feature import StandardScaler, StringIndexer, VectorAssembler
 
@@ -74,7 +74,7 @@ def table(spark, rows: int):
 
 
 def run(spark, args) -> float:
-    """Trains; the area under the ROC curve of the held-out rows."""
+    """Trains; returns the area under the ROC curve of the held-out rows."""
     import torch
     from pyspark.ml.evaluation import BinaryClassificationEvaluator
     from pyspark.ml.functions import vector_to_array

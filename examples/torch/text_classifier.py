@@ -15,7 +15,7 @@ from hearth.torch import TorchCluster
 
 
 def main_fun(args, ctx):
-    """Trains a mean of vectors of words, or of parts of words."""
+    """Trains a classifier on the mean of the vectors of words, or of parts of words."""
     import torch
     import torch.distributed as dist
     from torch.nn.parallel import DistributedDataParallel
@@ -54,7 +54,7 @@ def main_fun(args, ctx):
 
 
 def numbering(args):
-    """A function from texts to lists of numbers, and how many numbers there are."""
+    """Returns a function from texts to lists of token numbers, and the number of tokens."""
     if args.bpe:
         from tokenizers import Tokenizer
 
@@ -93,7 +93,10 @@ def vocabulary(frame, size: int) -> dict[str, int]:
 
 
 def trained_tokenizer(texts, size: int) -> str:
-    """A tokenizer of byte pairs of `size` tokens, as text; `texts`: an iterable of strings."""
+    """Trains a byte-pair tokenizer of `size` tokens and returns it as text.
+
+    `texts`: an iterable of strings.
+    """
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 
     tokenizer = Tokenizer(models.BPE(unk_token="[UNK]"))
@@ -125,7 +128,7 @@ def frames(spark, rows: int):
 
 
 def run(spark, args) -> float:
-    """Trains; the accuracy on sentences that were held out."""
+    """Trains; returns the accuracy on held-out sentences."""
     train, test = frames(spark, args.rows)
     if args.bpe:
         texts = (row.text for row in train.select("text").toLocalIterator())

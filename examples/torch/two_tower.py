@@ -14,7 +14,7 @@ from hearth.torch import TorchCluster
 
 
 def main_fun(args, ctx):
-    """Each user's tower moves to those of the items that the user has taken."""
+    """Moves each user's vector towards the vectors of the user's items."""
     import torch
     import torch.distributed as dist
     from torch.nn.parallel import DistributedDataParallel
@@ -23,13 +23,13 @@ def main_fun(args, ctx):
     torch.manual_seed(0)
     model = DistributedDataParallel(make_model(args.table_rows, args.width))
     towers = model.module
-    # Adagrad changes only the rows of the gradient.
+    # Adagrad changes only the rows that have a gradient.
     optimizer = torch.optim.Adagrad(model.parameters(), lr=args.rate)
     pairs = ctx.dataset("pairs", args.batch_size, ("user", "item"))
     for _ in range(args.epochs):
         for user, item in pairs:
             optimizer.zero_grad()
-            # The other items of the minibatch are the negatives.
+            # The other items of the minibatch are negatives.
             scores = model(user, item)
             loss = torch.nn.functional.cross_entropy(scores, torch.arange(len(user)))
             loss.backward()
@@ -52,7 +52,7 @@ def main_fun(args, ctx):
 
 
 def make_model(rows: int, width: int):
-    """The towers; scores of each user of a minibatch with each item of it."""
+    """The towers; computes the score of each user of a minibatch with each of its items."""
     import torch
 
     class Towers(torch.nn.Module):

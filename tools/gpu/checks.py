@@ -39,7 +39,7 @@ def program(*words: str, folder: Path, prefix: tuple[str, ...] = ()) -> subproce
 
 
 def run(*words: str, folder: Path, prefix: tuple[str, ...] = ()) -> str:
-    """The program's log. Raises AssertionError where it fails."""
+    """Runs the program and returns its log. Raises AssertionError if it fails."""
     with program(*words, folder=folder, prefix=prefix) as running:
         log = running.stdout.read()
     assert running.returncode == 0, f"hearth {' '.join(words)}: {running.returncode}\n{log[-2000:]}"
@@ -78,7 +78,7 @@ def bits(folder: Path, model: str) -> bytes:
 
 
 def facts() -> None:
-    """Card, driver, versions."""
+    """Records the card, the driver and versions."""
     import torch
 
     card = subprocess.run(
@@ -104,7 +104,7 @@ def digits() -> None:
 
 
 def resume() -> None:
-    """From a snapshot to the weights of an unbroken run."""
+    """Resumes from a snapshot; the weights must equal those of an uninterrupted run."""
     folder = digits_folder()
     name = solver(folder, "s.prototxt", max_iter=200, snapshot=100, test_interval=1000,
                   snapshot_prefix="a")  # fmt: skip
@@ -136,7 +136,7 @@ def largest_difference(folder: Path, straight: bytes, model: str) -> float:
 
 
 def kill() -> None:
-    """kill -9 in the middle, then resumed from the last snapshot, to an unbroken run's weights."""
+    """Kills and resumes a run; the weights must equal those of an uninterrupted run."""
     folder = digits_folder()
     whole = solver(folder, "w.prototxt", max_iter=600, snapshot=0, test_interval=10000,
                    snapshot_prefix="w")  # fmt: skip
@@ -158,7 +158,7 @@ def kill() -> None:
 
 
 def threads() -> None:
-    """Two solver threads on one GPU: gradients go through the host."""
+    """Two solver threads on one GPU, which exchange gradients through the host."""
     folder = digits_folder()
     name = solver(folder, "s.prototxt", max_iter=300, test_interval=300)
     log = run("train", "-solver", name, "-gpu", "0,0", folder=folder)
@@ -211,7 +211,7 @@ def nccl() -> None:
 
 
 def sanitizer() -> None:
-    """Memory checks of two steps of LeNet under compute-sanitizer."""
+    """Checks the memory accesses of two steps of LeNet with compute-sanitizer."""
     tool = shutil.which("compute-sanitizer")
     folder = digits_folder()
     name = solver(folder, "s.prototxt", max_iter=2, test_interval=1000)

@@ -26,7 +26,7 @@ WANTED = re.compile(
     r"^/usr/include/|/cmake/|/pkgconfig/|\.so$|/lib(gtest|gmock)(_main)?\.a$|/hdf5/serial/include/"
 )
 UNWANTED = re.compile(r"fortran|hdf5.*_(hl|cpp).*\.so$|hdf5_?(hl|cpp).*\.so$|\.mod$")
-# The C and C++ runtimes of the other machine are newer, and its own.
+# The other machine has other, newer C and C++ runtimes.
 RUNTIME = re.compile(
     r"/(libc|libm|libpthread|libdl|librt|libstdc\+\+|libgcc_s|libgomp|libmvec|libresolv|"
     r"ld-linux[^.]*)[-.]"
@@ -68,7 +68,7 @@ def copy_libraries(home: Path) -> None:
 
 
 def copy_onednn(home: Path) -> str:
-    """Gathers its headers, library and CMake files; returns the version."""
+    """Gathers oneDNN's headers, library and CMake files; returns the version."""
     packages = home / "lib" / "python3" / "site-packages"
     for name in ("onednn-cpu-gomp", "onednn-devel-cpu-gomp"):
         distribution = importlib.metadata.distribution(name)
@@ -84,7 +84,7 @@ def copy_onednn(home: Path) -> str:
 
 
 def copy_build(build: Path, home: Path) -> None:
-    """The modules, the program and the tests of the build folder, where it has them."""
+    """The modules, the program and the tests of the build folder, if it has them."""
     if not list((build / "native").glob("_caffe.*.so")):
         return
     shutil.copytree(build / "native", home / "native")
@@ -94,7 +94,7 @@ def copy_build(build: Path, home: Path) -> None:
 
 
 def strip(home: Path) -> None:
-    """Drops what only debuggers and linkers of static libraries read."""
+    """Strips what only debuggers and static linking read."""
     for path in home.rglob("*"):
         binary = ".so" in path.name or path.name in ("hearth", "hearth_caffe_test")
         if binary and path.is_file() and not path.is_symlink():

@@ -22,7 +22,7 @@ CHECKS = "tools/gpu/checks.py"
 
 @dataclass(frozen=True)
 class Command:
-    """One command of a part: its name, its words after `python`, and seconds that it may take."""
+    """One command of a part: its name, arguments after `python`, and time limit in seconds."""
 
     name: str
     words: list[str]
@@ -92,7 +92,7 @@ FIRST_CALL = ["facts", "device", "digits", "warm", "engine", "feed", "torch"]
 
 
 def run(part: str, command: Command, log: Path) -> dict[str, object]:
-    """Runs the command with what it starts, and ends all of it at the limit."""
+    """Runs the command; at the limit, ends it and all processes that it started."""
     libraries = os.environ["HEARTH_GPU_LIBRARIES"]
     environment = {**os.environ, "LD_LIBRARY_PATH": libraries}
     start = time.monotonic()
