@@ -1,4 +1,4 @@
-"""A node's feed in this process: the tests write what its feed tasks would."""
+"""A node's feed in this process; tests write what its feed tasks would write."""
 
 from __future__ import annotations
 

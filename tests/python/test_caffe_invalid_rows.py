@@ -83,7 +83,7 @@ ROWS = {
 
 
 def failure_with(columns: Any, fields: dict[str, Any], folder: Path) -> Failure:
-    """The error of a rank that trains on the columns with these fields of the job."""
+    """The error of a rank that trains on these columns, with `fields` added to its job."""
     model = folder / "model.caffemodel"
     writer = core.RingWriter()
     job = {

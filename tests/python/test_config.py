@@ -1,4 +1,4 @@
-"""Config reads the prototxts and has CaffeOnSpark's attributes under both spellings."""
+"""Config reads the prototxts, and has CaffeOnSpark's attributes under both spellings."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The library for GPUs is loaded on first use of a device; all else runs without torch."""
+"""The GPU library is loaded when a device is first used; everything else runs without torch."""
 
 from __future__ import annotations
 
