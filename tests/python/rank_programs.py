@@ -18,7 +18,7 @@ class RankPrograms:
         self._forks = forks_with(package)
 
     def start(self, code: str, given: object, more: Mapping[str, str]) -> None:
-        """Starts a rank; `given` (as JSON) is its first argument, and `more` extends its environment."""
+        """Starts a rank; `given` (as JSON) is its argument, and `more` extends its environment."""
         fork = self._forks.start(code, json.dumps(given), {**os.environ, **more})
         self.processes.append(fork)
 
