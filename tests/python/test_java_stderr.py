@@ -55,7 +55,7 @@ def test_another_incubating_module_is_reported():
 
 
 def test_the_start_of_a_line_is_written_at_once():
-    """Progress bars end their lines late or with a carriage return."""
+    """Progress bars end their lines late, or with a carriage return."""
     command = [sys.executable, "-c", PROGRAM]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0) as run:
         for text in (b"50 %", b" 60 %\r", b"netlib-"):
