@@ -1,4 +1,4 @@
-"""Lines changed by commits: those that select what clang-tidy and the sanitizers read."""
+"""Lines that commits changed, by which clang-tidy's and the sanitizers' files are selected."""
 
 import subprocess
 import sys
