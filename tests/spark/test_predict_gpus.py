@@ -96,7 +96,7 @@ def test_nodes_get_gpus_and_tasks_none(tmp_path, of_executor, of_task, devices, 
     conf |= of_nodes
     if of_task:
         conf["spark.task.resource.gpu.amount"] = of_task
-    profiles = of_task is None or pyspark.__version__ >= "4"  # for DataFrames' tasks, too
+    profiles = of_task is None or pyspark.__version__ >= "4"  # DataFrames' tasks use them
     notes = tmp_path / "notes"
     notes.mkdir()
     settings = [f"{key}={value}" for key, value in conf.items()]

@@ -80,7 +80,7 @@ def many_files(spark, digits):
 
 
 def test_rows_from_spark_are_recomputed_identically(spark, train, many_files):
-    def rows():  # the shuffle's input order varies
+    def rows():  # a shuffle, then another one for the ranks
         return spark.read.parquet(many_files).repartition(16)
 
     hashes = set()
