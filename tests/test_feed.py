@@ -1,4 +1,4 @@
-"""The feed's Python side: rings between processes, pyarrow in and out."""
+"""The feed in Python: rings between processes, with pyarrow batches in and out."""
 
 from __future__ import annotations
 

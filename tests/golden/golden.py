@@ -49,7 +49,7 @@ class Case:
             return {key: stored[key] for key in stored.files}
 
     def close(self, got: np.ndarray, expected: np.ndarray, what: str) -> None:
-        """Fails when shapes differ or a value is off by more than the case's tolerance."""
+        """Fails if shapes differ, or if an error exceeds the case's tolerance."""
         got, expected = np.asarray(got), np.asarray(expected)
         assert got.shape == expected.shape, f"{what}: shape {got.shape}, not {expected.shape}"
         tolerance = self["tolerance"]

@@ -1,4 +1,6 @@
-"""One Hadoop cluster for all tests of this folder, the digits in its HDFS, one session on YARN."""
+"""Shared by all tests of this folder: one Hadoop cluster with the digits in its HDFS, and one
+session on YARN.
+"""
 
 from __future__ import annotations
 

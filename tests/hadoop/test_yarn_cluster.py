@@ -103,7 +103,7 @@ def test_records_of_killed_tasks_are_written_by_the_next_ones(hadoop, spark):
     place = f"{hadoop.uri}/user/{hadoop.user}/saved_again"
     rows = spark.range(1000).repartition(2)
     dfutil.saveAsTFRecords(rows.mapInArrow(killed_at_first, rows.schema), place)
-    names = [os.path.basename(status.uri) for status in _core.list_folder(place)]  # hidden, too
+    names = [os.path.basename(status.uri) for status in _core.list_folder(place)]  # all files
     assert names == ["_SUCCESS", "_schema.json", "part-r-00000", "part-r-00001"]
     back = dfutil.loadTFRecords(spark.sparkContext, place)
     assert sorted(row.id for row in back.collect()) == list(range(1000))

@@ -113,7 +113,7 @@ def _hardware(index: int) -> str:
 
 
 class Network:
-    """A switch with `count` hosts on equal links, and a driver."""
+    """A switch that connects a driver and `count` hosts, whose links are all equal."""
 
     def __init__(self, count: int, link: Link | None = None) -> None:
         self._count = count

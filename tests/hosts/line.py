@@ -53,7 +53,7 @@ class Way:
         self._waiting: deque[tuple[float, bytes]] = deque()
 
     def take(self) -> None:
-        """Receives the available packets."""
+        """Receives all frames that are available."""
         while True:
             try:
                 frame = self.source.recv(_FRAME)

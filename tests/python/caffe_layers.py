@@ -49,7 +49,7 @@ class DigitsLayer(caffe.Layer):
 
 
 class EuclideanLoss(caffe.Layer):
-    """Half the mean over rows of the squared distance."""
+    """Loss: half the squared distance, averaged over the rows."""
 
     def setup(self, bottom: Any, top: Any) -> None:
         if len(bottom) != 2:

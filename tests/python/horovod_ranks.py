@@ -47,7 +47,7 @@ def equal(found, expected, what=""):
 
 
 class Ranks(RankPrograms):
-    """Ranks of one group, with a rendezvous by files in `folder` and `package` imported."""
+    """Ranks of one group that have imported `package`; the rendezvous uses files in `folder`."""
 
     def __init__(self, package, folder, program, *, world=2, case="", start=""):
         super().__init__(package)

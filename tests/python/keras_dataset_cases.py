@@ -22,7 +22,7 @@ POINTS = ("before", "given", "trained", "counted", "saved")
 
 
 def datasets(counts, world, batch_size=8):
-    """The KerasDataset of each rank."""
+    """Creates the KerasDataset of each rank."""
     rows = partitions_of(*counts, x=lambda i: [float(i)], y=float)
     made = loaders(rows, world, batch_size, uneven="weight", seed=5)
     return [one.as_keras_dataset("x", "y") for one in made]

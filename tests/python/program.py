@@ -38,7 +38,7 @@ def start(*arguments: str, cwd: Path) -> subprocess.Popen[str]:
 
 
 def run(*arguments: str, cwd: Path, status: int = 0) -> str:
-    """Output of the program on stdout and stderr; fails unless it exits with `status`."""
+    """Runs the program; returns its stdout and stderr. Fails unless it exits with `status`."""
     process = start(*arguments, cwd=cwd)
     stdout, stderr = process.communicate(timeout=TIMEOUT_S)
     assert process.returncode == status, stdout + stderr

@@ -16,7 +16,7 @@ Function = Callable[..., torch.Tensor]
 class RandomNet:
     """A chain of layers with some branches, from the Input `x` to the blob `out`.
 
-    `text` is the prototxt. `forward` computes `out` from x and the parameters by layer.
+    `text` is the prototxt. `forward` computes `out` from x and each layer's parameters.
     """
 
     def __init__(self, seed: int):

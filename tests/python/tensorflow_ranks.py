@@ -45,7 +45,7 @@ hvt.init(Place(rank, world, rendezvous), seconds)
 
 
 class Ranks(RankPrograms):
-    """Ranks of one group, with a rendezvous by files in `folder`."""
+    """Ranks of one group; the rendezvous uses files in `folder`."""
 
     def __init__(self, folder, program, *, world=2, shared=True, case="", seconds=120):
         super().__init__("tensorflow")

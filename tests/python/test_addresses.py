@@ -1,4 +1,4 @@
-"""Addresses of the driver, IPv4 and IPv6."""
+"""The driver's addresses, IPv4 and IPv6."""
 
 import socket
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""Requests for executors with dynamic allocation, on a fake Spark."""
+"""Requests for executors under dynamic allocation, with a fake Spark."""
 
 from types import SimpleNamespace
 

@@ -1,4 +1,4 @@
-"""Errors that CaffeOnSpark's command finds before Spark starts: one line, exit status 1."""
+"""Errors that CaffeOnSpark's command reports before Spark starts: one line and exit status 1."""
 
 from __future__ import annotations
 

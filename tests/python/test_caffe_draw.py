@@ -1,4 +1,4 @@
-"""caffe.draw: pycaffe's names for `hearth draw`."""
+"""caffe.draw: `hearth draw` under pycaffe's names."""
 
 from __future__ import annotations
 

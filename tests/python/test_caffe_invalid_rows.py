@@ -32,7 +32,7 @@ SOLVER = 'base_lr: 0.1 lr_policy: "fixed" max_iter: 5 snapshot_after_train: fals
 X = pa.array([[1.0, 2.0]] * 8, pa.list_(pa.float32()))
 LABEL = pa.array([0, 1, 2, 0, 1, 2, 0, 1], pa.int32())
 
-# Rows of a Spark task, other fields of the job, and the expected message.
+# {case: (rows of a Spark task, additional fields of the job, expected message)}
 ROWS = {
     "no rows": (None, {}, r"no rows to train on: a whole epoch had none; check the data source"),
     "missing column": ({"x": X}, {}, r"layer 'data'.*no column 'label'; their columns are: x"),

@@ -26,7 +26,7 @@ def batch(first, count):
 
 
 class Writer:
-    """A writer of a partition, like a Spark task, driven step by step."""
+    """Writes a partition like a Spark task, but step by step as the test requests."""
 
     def __init__(self, files, attempt, partition=0):
         ours, theirs = socket.socketpair()

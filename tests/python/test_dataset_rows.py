@@ -38,7 +38,7 @@ def some_rows(first, count):
 
 
 def announce(rows, partition, batches, attempt=0):
-    """Writes a partition and announces it batch by batch."""
+    """Writes a partition, and announces each batch separately."""
     file = partition_file()
     writer = _core.PartitionWriter(os.dup(file))
     for batch in batches:

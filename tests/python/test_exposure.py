@@ -1,4 +1,4 @@
-"""A running trainer exposes no token and no name, and listens on one address."""
+"""A running trainer exposes neither its token nor named files, and listens on a single address."""
 
 from __future__ import annotations
 

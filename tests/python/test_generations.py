@@ -36,7 +36,7 @@ def usage() -> dict[str, int]:
 
 
 class Stage:
-    """Simulates Spark's barrier stage: every rank joins, rank 0 ends last."""
+    """Simulates Spark's barrier stage: every rank joins, and rank 0 ends last."""
 
     def __init__(self, spec: Any):
         self._spec = spec

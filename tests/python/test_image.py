@@ -83,7 +83,7 @@ def test_center_is_that_of_imagenets_evaluation(height, width):
 
 
 def drawn_box(pixels: np.ndarray) -> tuple[bool, tuple[int, int, int, int]]:
-    """Whether a crop of `positions()` was flipped, and its left, top, right and bottom."""
+    """Whether a crop of positions() was flipped, and its edges: left, top, right and bottom."""
     across, down = pixels[112, :, 0].astype(float), pixels[:, 112, 1].astype(float)
     flipped = across[0] > across[-1]
     edges = []

@@ -68,7 +68,7 @@ def reporting():
 
 
 def settle(report):
-    """Waits for the driver's notification."""
+    """Waits until the report has notified the driver."""
     if (timer := report._timer) is not None:
         timer.join(60)
 

@@ -29,7 +29,7 @@ POOL = (
 
 
 def seen(lines: bytes) -> bytes:
-    """A child's standard error, as copied to its parent's."""
+    """What the parent's standard error shows if a child writes these lines to its own."""
     command = [sys.executable, "-c", PROGRAM]
     return subprocess.run(command, input=lines, stderr=subprocess.PIPE, check=True).stderr
 

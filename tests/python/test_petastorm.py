@@ -38,7 +38,7 @@ def converter(tmp_path):
 
 
 def taken(converter, batches=None, **options):
-    """The ids of each batch."""
+    """Reads batches from a loader; returns the ids of each."""
     with converter.make_torch_dataloader(**options) as loader:
         return [batch["id"].tolist() for batch in itertools.islice(loader, batches)]
 

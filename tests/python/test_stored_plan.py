@@ -16,7 +16,7 @@ from hearth.cluster.driver.datasets.stored_plan import StoredPlan
 
 
 class Driver:
-    """The part of a driver's session that plans of files use."""
+    """The part of a driver's session that file plans depend on."""
 
     def __init__(self, application, attempt, folder):
         conf = {"spark.app.id": application, "spark.app.attempt.id": attempt}

@@ -1,4 +1,4 @@
-"""TensorFlow's ops over the core's collective, in processes that are ranks; without Spark."""
+"""TensorFlow's ops on the core's collective, in processes that are ranks; without Spark."""
 
 from __future__ import annotations
 

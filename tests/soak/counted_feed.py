@@ -20,7 +20,7 @@ from counted_net import Tally
 
 @dataclass(frozen=True)
 class FeedPlan:
-    """Parameters of the nodes."""
+    """The nodes' parameters."""
 
     folder: str
     batch: int

@@ -78,7 +78,7 @@ class Tally:
 
 
 class CountedNet:
-    """One training's files, in a separate folder."""
+    """The files of one training, in a separate folder."""
 
     def __init__(self, folder: Path, rows: int, batch: int, max_iter: int, **other: Any):
         """`other`: snapshot (interval), source (Parquet files), pace_s (seconds per forward)."""
@@ -143,7 +143,7 @@ class CountedNet:
 
 
 def tally(iterations: list[list[int]], rows: int) -> Tally:
-    """Counts epoch by epoch; an epoch ends after `rows` rows."""
+    """Counts per epoch; an epoch ends after `rows` rows."""
     epochs = lost = doubled = 0
     seen: Counter[int] = Counter()
     for ids in iterations:

@@ -55,8 +55,7 @@ def progress(folder: Path) -> tuple[int, int, int]:
 
 
 def tally(folder: Path, rows: int, epochs: int) -> Tally:
-    """Counts what the last model has learned from: rows that an epoch lacks, and that it has more
-    than once."""
+    """Counts lost and repeated rows in the epochs that the last model has learned."""
     kept: dict[int, list[list[Any]]] = {}
     for lines in lives(folder).values():
         begin = max((line[0] for line in lines if len(line) == 1), default=0)

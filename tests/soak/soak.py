@@ -137,7 +137,7 @@ def attack_feed(spark: Any, folder: Path, kinds: list[str], seed: int) -> dict[s
 
 
 def _slowly(row: int) -> int:
-    """Sleeps per row, so that feed tasks run until the end."""
+    """Sleeps for each row, so that feed tasks run until the end."""
     time.sleep(_PACE_S)
     return row
 

@@ -1,4 +1,4 @@
-"""Ten randomized fault tests: each row once an epoch, despite failing tasks and processes."""
+"""Ten randomized fault tests: each row once per epoch, despite failing tasks and processes."""
 
 from __future__ import annotations
 

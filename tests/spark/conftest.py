@@ -45,7 +45,7 @@ class Digits:
         return str(self.folder / "work" / kind / f"{split}.parquet")
 
     def solver(self, layer: str = "memory", batch: int | None = None, **settings: object) -> str:
-        """Writes a solver (and net) with other settings; None removes a setting."""
+        """Writes a solver (and net) with changed settings; None removes a setting."""
         name = uuid.uuid4().hex[:8]
         net = (self.folder / f"lenet_{layer}_train_test.prototxt").read_text()
         if batch is not None:

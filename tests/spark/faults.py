@@ -112,7 +112,7 @@ class FaultInjector:
             self.inject()
 
     def ranks(self) -> list[int]:
-        """The trainers that may be killed, by process id."""
+        """Process ids of the trainers that may be killed."""
         return sorted(set(trainers()) - self.spared)
 
     def inject(self) -> None:
@@ -166,7 +166,7 @@ class FaultInjector:
 
 
 class Quiet(FaultInjector):
-    """Injects no fault."""
+    """Records events, but injects no fault."""
 
     def __init__(self) -> None:
         super().__init__("none", sys.maxsize)

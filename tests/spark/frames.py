@@ -1,4 +1,4 @@
-"""DataFrames of every kind with the columns `id` (0 .. rows-1, each once) and `x`, for tests."""
+"""Test DataFrames of many kinds, all with the columns `id` (0 .. rows-1, each once) and `x`."""
 
 from __future__ import annotations
 

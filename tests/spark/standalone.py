@@ -1,4 +1,4 @@
-"""A Spark Master and its Workers, as processes of this test."""
+"""A Spark Master and its Workers, run as child processes of a test."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ class StandaloneCluster:
         return path.read_text(errors="replace")
 
     def close(self) -> None:
-        """Ends all its processes."""
+        """Kills all processes of the cluster."""
         del os.environ["PYSPARK_SUBMIT_ARGS"], os.environ["SPARK_LOCAL_IP"]
         if self._local_ip is not None:
             os.environ["SPARK_LOCAL_IP"] = self._local_ip

@@ -1,4 +1,4 @@
-"""Ctrl-C at `python -m hearth.caffeonspark`: the real program, on a separate cluster."""
+"""Ctrl-C in `python -m hearth.caffeonspark`: the real program, with a separate Spark cluster."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Terminal:
     """The program in a separate process group, as a terminal would start it."""
 
     def __init__(self, folder: Path, solver: str, *flags: str, java: Path | None = None):
-        """`java`: the JAVA_HOME of its JVM, instead of this process's."""
+        """`java`: the JAVA_HOME to use instead of this process's."""
         self.mark = f"CTRL_C={uuid.uuid4()}"
         self.temporary = folder / "tmp"
         self.temporary.mkdir()

@@ -1,4 +1,4 @@
-"""The commands of docs/finetuning.md, verbatim, from a model in Caffe's old format."""
+"""Runs the commands of docs/finetuning.md verbatim, starting from a model in Caffe's old format."""
 
 import os
 import re

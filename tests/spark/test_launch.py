@@ -12,7 +12,7 @@ from hearth.caffe_jobs import launch
 from hearth.caffe_jobs.rank_task import run_rank
 from hearth.sources.rank_rows import RankRows
 
-# Reads its streams to the end like a trainer, then runs the test's script.
+# Reads its streams to the end, like a trainer, then runs the test's script.
 PROGRAM = """#!{python}
 import json, os, signal, socket, sys, time
 import pyarrow as pa

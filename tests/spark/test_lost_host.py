@@ -77,7 +77,7 @@ class Driver:
         return [event["iteration"] for _, event in self.of("progress")]
 
     def wait_for(self, kind, timeout_s=180):
-        """The first event of the kind; fails with the driver's output if there is none."""
+        """The first event of this kind; fails with the driver's output if none arrives."""
         found = wait_until(lambda: self.of(kind), timeout_s)
         assert found, self._log.read_text()[-3000:]
         return found[0]

@@ -1,4 +1,4 @@
-"""A training that loses processes recovers with the same result."""
+"""A training that loses processes recovers, with the same result."""
 
 import random
 import re

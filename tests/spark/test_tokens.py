@@ -46,7 +46,7 @@ def test_no_log_of_an_executor_holds_a_token_of_any_generation(spark, digits, mo
     rows = spark.read.parquet(digits.table("raw", "train"))
     CaffeOnSpark(spark, injector).train(DataSource(spark).fromDataFrame(conf, rows, True))
     assert injector.landed
-    assert [len(token) for token in tokens] == [64, 64]  # of two generations
+    assert [len(token) for token in tokens] == [64, 64]  # from two generations
     assert wait_until(lambda: any(b"Iteration 199" in log for log in executor_logs().values()), 60)
     logs = executor_logs()
     assert any(b"was killed by SIGKILL" in log for log in logs.values())

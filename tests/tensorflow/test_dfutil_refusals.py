@@ -1,4 +1,4 @@
-"""Input that saveAsTFRecords and loadTFRecords refuse: parts of a job, doubles, duplicate names."""
+"""Input that saveAsTFRecords and loadTFRecords refuse: incomplete folders, doubles, equal names."""
 
 import time
 

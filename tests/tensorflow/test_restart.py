@@ -307,7 +307,7 @@ def changed_when(marker, index, part):
 
 @pytest.mark.parametrize("changes", [False, True])
 def test_safe_rows_that_spark_plans_unseen_are_compared(sc, notes, monkeypatch, changes):
-    """Spark Connect, for example, does not report whether partitions stay unchanged."""
+    """Spark Connect, for example, does not reveal whether partitions stay unchanged."""
     from hearth.spark.access import ClassicSpark
     from hearth.spark.slots import SlotWait
 

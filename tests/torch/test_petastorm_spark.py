@@ -1,4 +1,4 @@
-"""make_spark_converter() in the driver, its batches on the ranks of a TorchDistributor."""
+"""make_spark_converter() in the driver, and its batches on the ranks of a TorchDistributor."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ assert scores.columns == [*rows.columns, "score"]
 assert [r.score for r in scores.orderBy("id").collect()] == [r.output for r in found]
 """
 
-# The trials of a fold run at the same time, each on one of the two slots.
+# A fold's two trials run at the same time, each on one of the two slots.
 VALIDATOR = """
 from pyspark.ml.evaluation import Evaluator
 from pyspark.ml.tuning import CrossValidator, ParamGridBuilder

@@ -39,7 +39,7 @@ test_iter: 6 test_interval: 400 snapshot_prefix: "digits" snapshot_format: HDF5 
 
 @pytest.fixture(scope="module")
 def old_libraries(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Folders of an old system's libraries, fetched by apt without touching this system's lists."""
+    """Folders with an old system's libraries, which apt fetches with separate lists and caches."""
     folder = tmp_path_factory.mktemp("bullseye")
     (folder / "sources.list").write_text(_SOURCE)
     for name in ("state/lists/partial", "cache/archives/partial", "root"):
