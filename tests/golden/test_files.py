@@ -67,7 +67,7 @@ def content(path: Path) -> dict[str, tuple]:
     def look(name: str, item: h5py.Group | h5py.Dataset) -> None:
         assert not dict(item.attrs)
         if isinstance(item, h5py.Dataset):
-            # Differs because the path of a state's model has another folder.
+            # Not compared, because the path of a state's model contains another folder.
             value = None if name == "learned_net" else item[()].tolist()
             kind = item.dtype.kind if name == "learned_net" else item.dtype.str
             found[name] = ("dataset", kind, item.shape, value)

@@ -264,7 +264,7 @@ class HadoopCluster:
         system = self._bean("FSNamesystem")
         if system.get("NumLiveDataNodes") != 1:
             return False
-        return self._bean("NameNodeInfo").get("Safemode") == ""  # in safe mode it is a text
+        return self._bean("NameNodeInfo").get("Safemode") == ""  # a message while in safe mode
 
     def _bean(self, name: str) -> dict[str, Any]:
         query = f"Hadoop:service=NameNode,name={name}"

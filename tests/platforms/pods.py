@@ -101,7 +101,7 @@ class Pods:
         return {port for port in self._listening(self._host(index).pid)}
 
     def _listening(self, pid: int) -> Iterator[int]:
-        loopback = ("0100007F", "00000000000000000000000001000000")  # suffixes of loopback addresses
+        loopback = ("0100007F", "00000000000000000000000001000000")  # address suffixes of loopback
         for kind in ("tcp", "tcp6"):
             lines = Path(f"/proc/{pid}/net/{kind}").read_text().splitlines()[1:]
             for line in lines:

@@ -1,4 +1,4 @@
-"""Lines that commits changed, by which clang-tidy's and the sanitizers' files are selected."""
+"""Lines that commits changed, which select the files for clang-tidy and the sanitizers."""
 
 import subprocess
 import sys

@@ -67,7 +67,7 @@ def pattern(channels: int) -> np.ndarray:
     return (np.arange(12 * channels) * 7 % 11 + 3).reshape(3, 4, channels).astype("f")
 
 
-# Computed with scikit-image 0.26 and SciPy 1.17; the versions of pycaffe's time agree.
+# Computed with scikit-image 0.26 and SciPy 1.17; the versions for BVLC's pycaffe give the same.
 BY_CENTRES = {
     (5, 3): [[3.9333, 7, 10.0667], [5.8333, 8.2, 10.5667], [8.3333, 8.5, 8.6667],
              [6.4333, 8.8, 5.6667], [4.7333, 7.8, 3.5333]],

@@ -10,7 +10,7 @@ VARIABLES = ("SPARK_EXECUTOR_DIRS", "LOCAL_DIRS", "SPARK_LOCAL_DIRS")
 
 @pytest.fixture
 def disks(tmp_path, monkeypatch):
-    """Three folders, of which no environment variable is set yet."""
+    """Three folders; no environment variable that names local folders is set."""
     for name in VARIABLES:
         monkeypatch.delenv(name, raising=False)
     folders = [tmp_path / name for name in "abc"]

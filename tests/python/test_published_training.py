@@ -77,7 +77,7 @@ def describe(rows: np.ndarray, shapes: dict[str, tuple[int, ...]]) -> Inputs:
 
 
 def predict_lines(rows: np.ndarray, shapes: dict[str, tuple[int, ...]]) -> Inputs:
-    """The rows of pixels of a digit from the top, widened; the target of each is the next one."""
+    """A digit's rows of pixels from top to bottom, enlarged; each row's target is the next row."""
     lines = np.kron(digits()[0][rows], np.ones((1, 3, 16)))[:, : STEPS + 1].transpose(1, 0, 2)
     return {
         "data": lines[:STEPS],

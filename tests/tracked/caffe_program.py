@@ -45,7 +45,7 @@ def estimator(spark, digits: Digits, folder: Path) -> None:
     check(run)
     run.check_dataset("train", version=None, rows=train.count(), hash=None)
     run.check_dataset("test", version=None)
-    assert not any(name.endswith(".uri") for name in run.params)  # the net's sources have none
+    assert not any(name.endswith(".uri") for name in run.params)  # the net's sources are left out
     logged = run.artifact("*.caffemodel")
     assert logged.name == f"{model.uid}.caffemodel"
     flags = {"model": f"file:{logged}", "features": "ip2"}
