@@ -1,7 +1,7 @@
 """For YARN's cluster mode: trains on Parquet files in HDFS with the soak's PyTorch program, which
 records the rows of each step in a local folder.
 
-recorded_program.py SOAK FOLDER HOME
+    recorded_program.py SOAK FOLDER HOME
 
 SOAK: tests/soak, because YARN copies only this file. FOLDER: for the records. HOME: a folder in
 HDFS.

@@ -1,5 +1,5 @@
 """The loaders whose rows the programs count: each rank's partitions of a dataset, as ctx.dataset()
-returns them. Of the 250 rows, the ranks have different numbers.
+returns them. The ranks' shares of the 250 rows differ in size.
 """
 
 import itertools
