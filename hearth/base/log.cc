@@ -72,7 +72,7 @@ struct Destinations {
         kPattern, spdlog::pattern_time_type::local, ""));
     logger = std::make_shared<spdlog::logger>("hearth",
                                               spdlog::sinks_init_list{terminal, files, function});
-    // Each record is flushed: a killed process must leave its last lines.
+    // Flushes each record, so that the last records of a killed process are not lost.
     logger->flush_on(spdlog::level::info);
     // Without a handler spdlog would print a sink's failure, such as a full disk, to stderr.
     logger->set_error_handler([](const std::string&) {});

@@ -22,7 +22,7 @@ ChunksImage::ChunksImage(std::span<const std::string_view> chunks, bool last)
   // The offsets of a binary column are int32.
   Require(data_bytes_ <= std::numeric_limits<int32_t>::max(), ErrorCode::kInvalidArgument,
           "{} chunks of {} bytes are too large for one batch", chunks_.size(), data_bytes_);
-  // The table and names, then three buffers: offsets, bytes of the chunks, one bit for each chunk.
+  // The table and names, then three buffers: offsets, bytes of the chunks, one bit per chunk.
   offsets_at_ = AlignImage(kTableBytes + kNames.size());
   data_at_ = AlignImage(offsets_at_ + (chunks_.size() + 1) * sizeof(int32_t));
   flags_at_ = AlignImage(data_at_ + data_bytes_);
@@ -53,7 +53,8 @@ void ChunksImage::Write(std::span<std::byte> image) const {
   auto* offsets = reinterpret_cast<int32_t*>(image.data() + offsets_at_);
   std::byte* const data = image.data() + data_at_;
   auto* flags = reinterpret_cast<uint8_t*>(image.data() + flags_at_);
-  // The ring's memory holds bytes of earlier entries; the loop below only sets bits.
+  // Clears the bits: the loop below only sets bits, and the ring's memory contains bytes of earlier
+  // entries.
   std::memset(flags, 0, nodes[1].data_bytes);
   int32_t end = 0;
   for (size_t i = 0; i < chunks_.size(); ++i) {

@@ -1,4 +1,4 @@
-// Compressed SequenceFiles: record by record, and in blocks.
+// Tests of compressed SequenceFiles, with compressed records or compressed blocks.
 #include <gmock/gmock.h>
 
 #include <memory>
@@ -38,7 +38,7 @@ std::string HadoopVInt(uint64_t value) {
 
 std::string Writable(const std::string& bytes) { return BigEndian(bytes.size()) + bytes; }
 
-// The codec of these files puts a 'z' before the bytes.
+// These files' codec puts a 'z' before the bytes.
 std::string Zipped(const std::string& plain) { return "z" + plain; }
 
 std::string HeaderOf(bool blocks, const std::string& codec = "test.Codec") {
@@ -94,7 +94,7 @@ class SequenceBlocksTest : public ::testing::Test {
     return keys;
   }
 
-  // The error of reading these blocks.
+  // Returns the error message of reading these blocks.
   std::string ErrorOf(const std::string& blocks) {
     bytes_ = HeaderOf(true) + blocks;
     const Error error = Thrown([&] {

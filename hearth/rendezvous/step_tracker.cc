@@ -20,7 +20,7 @@ void StepTracker::Record(const GroupStep& report) {
           "rank {} reports {} ranks in its group, other ranks report {}", rank, world,
           known.next.size());
   uint64_t& next = known.next[static_cast<size_t>(rank)];
-  // The highest step counts, in whatever order a rank's reports arrive.
+  // Keeps the highest step, because a rank's reports may arrive in any order.
   next = std::max(next, step + 1);
   known.used = ++uses_;
 }
@@ -31,14 +31,14 @@ std::vector<int> StepTracker::RanksBehind(const std::string& group, uint64_t ste
   if (known == groups_.end()) return absent;
   const std::vector<uint64_t>& next = known->second.next;
   for (size_t rank = 0; rank < next.size(); ++rank) {
-    // `next` is the step after the last one, so 0 means that the rank has reported nothing.
+    // `next` is the step after the last reported one; 0 means that the rank has reported nothing.
     if (next[rank] <= step) absent.push_back(static_cast<int>(rank));
   }
   return absent;
 }
 
 void StepTracker::DropOldest() {
-  // A search of 256 groups, once for each new group beyond them.
+  // A linear search of 256 groups, which runs once for each new group beyond them.
   groups_.erase(std::min_element(groups_.begin(), groups_.end(), [](const auto& a, const auto& b) {
     return a.second.used < b.second.used;
   }));

@@ -7,7 +7,7 @@
 namespace hearth::settings {
 namespace {
 
-// What a rank computes with; OfRunning() has how a run behaves.
+// Settings of a rank's computation; OfRunning() returns those of a run's behaviour.
 std::vector<Setting> OfComputing() {
   return {
       {.name = "devices",
@@ -57,7 +57,7 @@ std::vector<Setting> OfRunning() {
       {.name = "connection",
        .flag = "connection",
        .field = &Settings::connection,
-       // CaffeOnSpark's two values; others are chosen by HEARTH_TRANSPORT.
+       // CaffeOnSpark's two values; HEARTH_TRANSPORT selects other transports.
        .help = "between hosts: infiniband is RDMA where all have a device that is up, else tcp; "
                "ethernet is tcp",
        .values = {"ethernet", "infiniband"}},
@@ -89,12 +89,13 @@ std::vector<Setting> OfRunning() {
   };
 }
 
-// Nothing unless the number is the whole text.
+// Returns nothing unless the whole text is the number.
 template <typename Number>
 std::optional<Number> ParseNumber(const std::string& text) {
   Number number{};
   const char* const end = text.data() + text.size();
-  // Without locale, blanks or a leading '+', so the texts are those that other languages accept.
+  // Ignores the locale and accepts neither blanks nor a leading '+', so that other languages accept
+  // the same texts.
   const auto [rest, error] = std::from_chars(text.data(), end, number);
   if (error != std::errc() || rest != end) return std::nullopt;
   return number;
@@ -105,7 +106,7 @@ std::optional<Number> ParseNumber(const std::string& text) {
 std::optional<InvalidRowLimit> ParseInvalidRowLimit(const std::string& text) {
   if (text.empty()) return InvalidRowLimit{};
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
-  // Digits alone are rows: "1" is one row, "1.0" all rows.
+  // Only digits are a number of rows: "1" is one row, "1.0" is all rows.
   if (std::all_of(text.begin(), text.end(), is_digit)) {
     const auto rows = ParseNumber<int64_t>(text);
     return rows ? std::optional(InvalidRowLimit{.rows = *rows}) : std::nullopt;
