@@ -29,7 +29,7 @@ class DatabaseData : public FileLayerTest {
     for (size_t i = 0; i < records.size(); ++i) writer->Put(fmt::format("{:03}", i), records[i]);
     writer->Commit();
   }
-  // Labels 0, 1, 2, ...
+  // Writes records with labels 0, 1, 2, ...
   void WriteCounting(int count) const {
     std::vector<std::string> records;
     for (int i = 0; i < count; ++i) records.push_back(WireBytes(RawDatum(i)));
