@@ -85,7 +85,7 @@ TEST(MatrixProducts, OfPartsOfMatricesLeaveTheRestUnchanged) {
   EXPECT_TRUE(Equal(c.narrow(1, 8, 4), Full({8, 4}, 0)));
 }
 
-// Inside of a parallel loop each thread computes its own product.
+// Each thread of a parallel loop computes its own product.
 TEST(MatrixProducts, CanBeComputedByManyThreads) {
   constexpr int64_t kParts = 16;
   const Tensor a = Randn({kParts * 8, 64}), b = Randn({64, 96});
@@ -99,7 +99,7 @@ TEST(MatrixProducts, CanBeComputedByManyThreads) {
   ExpectClose(c, PlainProduct(a, b));
 }
 
-// A thread's cache is destroyed with it and does not affect other threads.
+// A thread's cache is destroyed with the thread, which must not affect other threads.
 TEST(MatrixProducts, CanBeComputedByThreadsThatEnd) {
   const Tensor a = Randn({16, 300}), b = Randn({300, 200}), c = Tensor::Empty({16, 200});
   for (int i = 0; i < 20; ++i) {
@@ -109,7 +109,7 @@ TEST(MatrixProducts, CanBeComputedByThreadsThatEnd) {
   }
 }
 
-// Minibatches of ever different sizes do this.
+// Happens if the minibatch size keeps changing.
 TEST(MatrixProducts, CanHaveMoreShapesThanAreCached) {
   const Tensor b = Randn({9, 5});
   for (int64_t rows = 1; rows <= 1500; ++rows) {

@@ -30,7 +30,7 @@ TEST(PlanePooling, MaxTakesTheFirstOfEqualValues) {
 
 TEST(PlanePooling, AWindowOutsideOfTheImageIsEmpty) {
   PlanePooling plane = kPlane;
-  plane.rows.pad = 4;  // window 0 has rows -4 and -3
+  plane.rows.pad = 4;  // window 0 consists of rows -4 and -3
   std::vector<float> y(2);
   std::vector<int32_t> index(2);
   plane.Max(kInputs.data(), y.data(), index.data());
