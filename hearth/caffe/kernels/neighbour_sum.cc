@@ -8,8 +8,8 @@ namespace hearth::caffe {
 namespace {
 
 // sums[i] = values[i - reach] + ... + values[i + reach], where i counts rows of `inner` values.
-// Each row is summed anew, because a running sum would accumulate rounding errors. The inner loop
-// is a plain vector addition.
+// Each row is summed from scratch, because a running sum would accumulate rounding errors. The
+// inner loop is a plain vector addition.
 HEARTH_INLINE void SumNeighbourRows(const float* values, float* sums, int64_t rows, int64_t inner,
                                     int64_t reach) {
   for (int64_t row = 0; row < rows; ++row) {
