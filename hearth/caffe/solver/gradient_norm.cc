@@ -8,8 +8,8 @@
 
 namespace hearth::caffe {
 
-// Blocks have a fixed size and are added in their order, so that the sum does not depend on the
-// number of threads. Sums are double: a float would lose small gradients beside a large sum.
+// Sums blocks of a fixed size and adds them in order, so that the result does not depend on the
+// number of threads. Sums are double, because a float would lose small gradients in a large sum.
 double SumOfSquares(const float* values, int64_t count) {
   constexpr int64_t kBlock = 1 << 16;
   const int64_t blocks = (count + kBlock - 1) / kBlock;

@@ -1,5 +1,5 @@
-// The values of a net's output blobs, concatenated: their sums over minibatches, and their lines in
-// Caffe's log format.
+// The values of a net's output blobs, concatenated: sums them over minibatches, and logs them in
+// Caffe's format.
 #pragma once
 
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace hearth::caffe {
 
-// Adds the values times `weight` to `sums`, which grows to their number.
+// Adds the output values, multiplied by `weight`, to `sums`, which is resized if it is shorter.
 void AddOutputs(Net& net, double weight, std::vector<double>* sums);
 
 // `kind`: "Train" or "Test".
