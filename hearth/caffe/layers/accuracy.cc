@@ -16,7 +16,7 @@ class AccuracyLayer : public Layer {
         top_k_(param.accuracy_param().top_k()),
         ignored_(IgnoredLabel(param.accuracy_param())) {}
 
-  // With force_backward, both bottoms are skipped; Caffe aborts instead.
+  // Neither bottom has a gradient: force_backward skips both, whereas Caffe aborts.
   LayerTraits traits() const override { return {.arity = {2, 2, 1, 2}, .never_forced = {0, 1}}; }
 
   void Reshape(const Blobs& bottom, const Blobs& top) override {

@@ -152,7 +152,7 @@ class SwishLayer : public NeuronLayer {
   const float beta_;
 };
 
-// y = x limited to [min, max]. As in Caffe, the gradient passes at min and max themselves, too.
+// y = x limited to [min, max]. As in Caffe, the gradient is also passed where x equals min or max.
 class ClipLayer : public NeuronLayer {
  public:
   ClipLayer(const LayerParameter& param, const NetContext& context)
@@ -180,8 +180,8 @@ class ClipLayer : public NeuronLayer {
   const float min_, max_;
 };
 
-// y = 1 above the threshold, else 0. It has no gradient, so force_backward skips it; Caffe aborts
-// instead.
+// y = 1 above the threshold, else 0. It has no gradient: force_backward skips it, whereas Caffe
+// aborts.
 class ThresholdLayer : public NeuronLayer {
  public:
   ThresholdLayer(const LayerParameter& param, const NetContext& context)

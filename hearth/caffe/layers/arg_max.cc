@@ -21,8 +21,8 @@ class ArgMaxLayer : public Layer {
 
   LayerTraits traits() const override { return {.never_forced = {0}}; }
 
-  // With an axis, the top contains positions or values. For whole rows, it contains positions,
-  // followed by the values if requested.
+  // If `axis` is set, the top contains positions or values. Otherwise rows are searched as a whole,
+  // and the top contains positions, followed by the values if requested.
   void Reshape(const Blobs& bottom, const Blobs& top) override {
     const Blob& x = *bottom[0];
     Shape shape;

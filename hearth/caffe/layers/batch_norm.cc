@@ -212,7 +212,7 @@ class BatchNormLayer : public Layer, public Normalization {
     });
   }
 
-  // The running variance is unbiased (factor m / (m - 1)); the variance that normalizes is not.
+  // The running variance is unbiased (factor m / (m - 1)); the variance used to normalize is not.
   void UpdateRunningStatistics() {
     const float keep = param_.batch_norm_param().moving_average_fraction();
     const auto count = static_cast<float>(rows_ * inner_);

@@ -71,7 +71,7 @@ auto ConvolutionReference(Conv2d conv) {
 }
 
 // Applies the two-dimensional reference to bottoms, weights and tops with other numbers of axes.
-// The arguments are the shapes of bottom and weight in two dimensions and the shape of the top.
+// `x` and `w` are the four-axis shapes of bottom and weights, `y` is the shape of the top.
 auto ConvolutionShape(const Shape& x, const Shape& w, const Shape& y) {
   return [=](const Arrays& bottoms, const Arrays& params) {
     Shape in = x;

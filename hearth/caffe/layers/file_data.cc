@@ -8,8 +8,8 @@
 namespace hearth::caffe {
 namespace {
 
-// Hashes a layer's name, which is part of its seed so that the layers of a net draw different
-// numbers. FNV-1a is the same on every machine, unlike std::hash.
+// Hashes a layer's name. The hash is part of the layer's seed, so that the layers of a net draw
+// different numbers. FNV-1a is the same on every machine, unlike std::hash.
 uint64_t HashOf(const std::string& name) {
   uint64_t hash = 14695981039346656037u;
   for (const char c : name) hash = (hash ^ static_cast<uint8_t>(c)) * 1099511628211u;

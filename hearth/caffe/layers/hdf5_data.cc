@@ -101,7 +101,7 @@ class Hdf5DataLayer : public FileDataLayer {
     row_ = 0;
   }
 
-  // Returns the number of its rows.
+  // Loads a dataset and returns its number of rows.
   int64_t LoadDataset(const Hdf5File& file, size_t i) {
     const std::string& top = param_.top()[i];
     const Shape shape = file.ShapeOf("/" + top);
@@ -138,7 +138,7 @@ class Hdf5DataLayer : public FileDataLayer {
     LoadFile();
   }
 
-  Random random_;  // drawn from in the order of the items, so equal on all ranks
+  Random random_;  // used in the order of the items, so all ranks draw the same numbers
   std::vector<std::string> files_;
   size_t file_ = 0;  // index of the loaded file
   std::vector<Dataset> datasets_;

@@ -77,7 +77,7 @@ TEST_F(ImageFileLayerTest, WithoutAReporterAnInvalidImageIsAnError) {
   EXPECT_THAT(error.message(), HasSubstr(Path("1.png")));
 }
 
-// A missing file is not an invalid image: the list is wrong.
+// A missing file means that the list is wrong, so it is not skipped like an invalid image.
 TEST_F(ImageFileLayerTest, AMissingFileIsAnErrorInAnyCase) {
   List({0, 1});
   std::filesystem::remove(Path("1.png"));

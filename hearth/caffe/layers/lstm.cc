@@ -96,9 +96,9 @@ class LstmLayer : public RecurrentLayer {
   void StepsBack(const Blobs& bottom, const Blobs& top) {
     const Sequence sequence = Arrays(bottom, top);
     const Tensor gates_diff = terms_.diff(), top_diff = top[0]->diff();
-    // The gradients of the hidden values and of the cells that come from later steps.
+    // Gradients that later steps contribute to the hidden values and the cells.
     d_states_.Reshape({2, rows_, outputs_});
-    // They are 0 after the last step, because Caffe ignores the gradient of the exposed states.
+    // Zero at the last step, because Caffe ignores the gradient of the exposed states.
     const Tensor d_states = d_states_.data().zero_();
     const Tensor& weight = blobs_[hidden_weight()]->data();
     ForEachRowRange([&](int64_t begin, int64_t end) {

@@ -54,7 +54,7 @@ TEST(Lstm, HasCaffesParameters) {
 TEST(LstmUnit, ForgetsItsCellsBehindAClosedGate) {
   const LayerCase row{"case", "type: 'LSTMUnit'", {{{1, 1, 1}}, {{1, 1, 4}}, {{1, 1}}}, nullptr, 2};
   LayerRun run(row);
-  run.bottoms()[0]->data_ptr()[0] = 5;        // cells before
+  run.bottoms()[0]->data_ptr()[0] = 5;        // cells of the previous step
   const float gates[] = {50, -50, 50, 0.5F};  // input, forget, output, value
   std::copy(gates, gates + 4, run.bottoms()[1]->data_ptr());
   run.bottoms()[2]->data_ptr()[0] = 1;

@@ -8,7 +8,7 @@ namespace hearth::caffe {
 namespace {
 
 struct Normalized {
-  size_t axes = 2;  // leading axes, which number the normalized rows
+  size_t axes = 2;  // number of leading axes that index the normalized rows
   bool variance = true;
   double eps = 0;
 

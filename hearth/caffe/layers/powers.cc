@@ -75,8 +75,8 @@ class PowerLayer : public NeuronLayer {
   bool GradientNeedsOutput() const override { return false; }
 
  private:
-  // Returns true if y does not depend on x. The gradient is then 0, even where the formula yields 0
-  // * infinity.
+  // Returns true if y does not depend on x. The gradient is then 0, even where the formula yields
+  // NaN (0 times infinity).
   bool is_constant() const { return power_ * scale_ == 0; }
 
   const float power_, scale_, shift_;

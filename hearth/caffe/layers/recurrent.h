@@ -41,8 +41,8 @@ class RecurrentLayer : public Layer {
   // including the hidden values' weights.
   void BackwardInputs(const std::vector<bool>& propagate_down, const Blobs& bottom);
 
-  // Calls f(begin, end) for several ranges of rows at a time. f processes rows [begin, end) through
-  // all steps, since rows are independent.
+  // Calls f(begin, end) for ranges of rows, several at a time. f processes rows [begin, end)
+  // through all steps, because rows are independent.
   void ForEachRowRange(const std::function<void(int64_t, int64_t)>& f) const;
   // Returns rows [begin, end) at one step of an array of steps x rows x values.
   static Tensor Part(const Tensor& array, int64_t step, int64_t begin, int64_t end);

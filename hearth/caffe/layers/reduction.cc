@@ -10,7 +10,7 @@ namespace hearth::caffe {
 namespace {
 
 // y = coeff * sum of f(x) over each row, where f(x) is x, |x| or x^2; MEAN divides by the row's
-// size. The gradient is dx = coeff * dy * f'(x); that of |x| at 0 is 0.
+// size. The gradient is dx = coeff * dy * f'(x), with f'(0) = 0 for |x|.
 class ReductionLayer : public Layer {
  public:
   using Layer::Layer;

@@ -22,8 +22,8 @@ class ReluLayer : public NeuronLayer {
 
   void Backward(const Blobs& top, const std::vector<bool>& propagate_down,
                 const Blobs& bottom) override {
-    // If the pooling above applied the gate, this layer runs in place, and the bottom's diff is
-    // complete.
+    // If the pooling layer above has already applied the ReLU's gradient (MoveReluGates), this
+    // layer runs in place, and the bottom's diff is complete.
     if (!gated_by_reader()) NeuronLayer::Backward(top, propagate_down, bottom);
   }
 

@@ -130,7 +130,7 @@ class SilenceLayer : public Layer {
   void Backward(const Blobs&, const std::vector<bool>& propagate_down,
                 const Blobs& bottom) override {
     for (size_t i = 0; i < bottom.size(); ++i) {
-      // If another layer also reads the bottom, it has a gradient, to which this layer contributes
+      // If another layer also reads the bottom, the bottom needs a gradient; this layer contributes
       // 0.
       if (propagate_down[i]) bottom[i]->device_diff().zero_();
     }

@@ -180,7 +180,7 @@ class WindowDataLayer : public FileDataLayer {
   uint64_t batches_ = 0;
 
   mutable std::mutex cache_mutex_;
-  mutable std::map<std::string, std::string> cache_;  // files as stored
+  mutable std::map<std::string, std::string> cache_;  // contents of the image files, not decoded
 };
 
 }  // namespace

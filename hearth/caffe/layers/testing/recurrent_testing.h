@@ -52,7 +52,7 @@ struct Cell {
   }
 };
 
-// A net of one recurrent layer; used by one test.
+// Options of a recurrent layer. Calling it computes the reference.
 struct Recurrent {
   bool lstm = true;
   bool has_static = false, exposed = false;
@@ -132,7 +132,7 @@ inline LayerCase RecurrentRow(std::string name, const Recurrent& layer) {
   return row;
 }
 
-// The shapes of a layer's parameters, one after another.
+// Returns the shapes of a layer's parameters, concatenated.
 inline Shape ParamShapes(const std::string& type) {
   const LayerCase row{"case",
                       "type: '" + type + "' recurrent_param { num_output: 5 }",
