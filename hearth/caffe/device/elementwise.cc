@@ -87,7 +87,7 @@ void AddOfSeveral(Table& table) {
 }
 
 void AddSums(Table& table) {
-  // If argument 1 is uninitialized, beta (argument 4) is 0, and ATen does not read argument 1.
+  // Callers set beta (argument 4) to 0 if argument 1 is uninitialized; ATen then does not read it.
   table[HEARTH_OP_addmm] = [](Call& c) {
     c.has(0) ? void(at::addmm_out(c.tensor(0), c.tensor(1), c.tensor(2), c.tensor(3), c.scalar(4)))
              : c.Return(at::addmm(c.tensor(1), c.tensor(2), c.tensor(3), c.scalar(4)));

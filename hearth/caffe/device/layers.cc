@@ -61,8 +61,8 @@ void AddConvolution(Table& table) {
   };
 }
 
-// These are the functions that autograd calls. They return which implementation (cuDNN's or ATen's)
-// computed and its reserve, so that the gradient calls the same implementation.
+// These are the functions that autograd calls. They also return which implementation (cuDNN's or
+// ATen's) was used and its reserve, with which the gradient calls the same implementation.
 void AddNormalization(Table& table) {
   table[HEARTH_OP__batch_norm_impl_index] = [](Call& c) {
     const auto [y, mean, inverse, reserve, implementation] = at::_batch_norm_impl_index(

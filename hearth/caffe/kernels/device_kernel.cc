@@ -171,7 +171,7 @@ void* DeviceKernel::Find(const Device& device) {
   if (!is_new) return entry->second;
   try {
     entry->second = LoadKernel(name_, source_);
-  } catch (const std::exception& error) {  // Error, or the library's TensorError
+  } catch (const std::exception& error) {  // an Error, or a TensorError of the device library
     log::Warning("the kernel {} is unavailable, so steps are slower: {}", name_, error.what());
   }
   return entry->second;

@@ -219,8 +219,8 @@ std::unique_ptr<Int8Product> Int8Product::OfMatrices(const Matrices& sizes) {
   if (rows * inputs * outputs == 0 || inputs > kMostProducts) return nullptr;
   auto plan = std::make_unique<Primitives>();
   plan->w_scales.resize(static_cast<size_t>(outputs));
-  // In memory, w is [outputs, inputs]. oneDNN computes x w, so to oneDNN it is a transposed
-  // [inputs, outputs].
+  // In memory, w is [outputs, inputs]. oneDNN computes x w, so w is passed to it as the transpose
+  // of [inputs, outputs].
   plan->plain_w = {{inputs, outputs}, Type::s8, memory::format_tag::ba};
   plan->y = {{rows, outputs}, Type::f32, memory::format_tag::ab};
   const memory::desc w({inputs, outputs}, Type::s8, memory::format_tag::any);

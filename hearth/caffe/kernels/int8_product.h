@@ -36,8 +36,8 @@ class Int8Product {
  private:
   struct Primitives;
   explicit Int8Product(std::unique_ptr<Primitives> primitives);
-  // Takes ownership of `plan`, to which the functions refer. Returns null if oneDNN has no fast
-  // kernel for it.
+  // Takes ownership of `plan`, to which `x_of` and `make` may refer. Returns null if oneDNN has no
+  // fast kernel for it.
   template <typename XOf, typename Make>
   static std::unique_ptr<Int8Product> Planned(std::unique_ptr<Primitives>& plan, const XOf& x_of,
                                               const Make& make);

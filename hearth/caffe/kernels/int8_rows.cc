@@ -76,7 +76,7 @@ Int8Range RangeOf(const float* x, int64_t count) {
 void Quantize(const float* x, int64_t count, float scale, int8_t* q) {
   if (scale > 0) {
     QuantizeEach(x, count, 1.f / scale, q);
-  } else {  // NaN, too
+  } else {  // 0 or NaN
     std::memset(q, 0, static_cast<size_t>(count));
   }
 }

@@ -13,7 +13,7 @@ struct DeviceLstmArrays {
   Tensor weight;    // 4H x H
   Tensor cont;      // T x N
   Tensor gates;     // T x N x 4H: the inputs' contribution, replaced by the gates
-  Tensor cells;     // T+1 x N x H: the first are inputs
+  Tensor cells;     // T+1 x N x H: the first N x H are inputs
   Tensor squashed;  // T x N x H
   Tensor hidden;    // T x N x H
   Tensor carried;   // T x N x H

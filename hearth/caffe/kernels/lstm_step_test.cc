@@ -64,7 +64,8 @@ TEST(LstmStepTest, TheFirstStepOfASequenceIgnoresItsCells) {
   }
 }
 
-// Compares with the change of the sum of all hidden values and cells when each gate's sum changes.
+// Compares each gradient with the change of the sum of all hidden values and cells when that gate's
+// sum changes.
 TEST(LstmStepTest, TheGradientIsThatOfTheForwardPass) {
   constexpr int64_t kSize = 5;
   constexpr float kStep = 1e-2F;

@@ -90,7 +90,7 @@ void RunOnednn(const Tensor& a, const Tensor& b, const Tensor& bias, const Tenso
 
 // oneDNN requires matrices that are dense along one axis.
 Tensor DenseAlongAnAxis(const Tensor& m) {
-  // If an axis has size 1, its stride of 1 does not mean that it is dense.
+  // The stride of an axis of size 1 is arbitrary, so it does not show that the axis is dense.
   const bool along_columns = m.size(0) != 1 && m.stride(0) == 1;
   const bool dense = along_columns || m.size(1) == 1 || m.stride(1) == 1;
   return dense ? m : m.contiguous();

@@ -90,7 +90,8 @@ TEST(MatrixProducts, CanBeComputedByManyThreads) {
   constexpr int64_t kParts = 16;
   const Tensor a = Randn({kParts * 8, 64}), b = Randn({64, 96});
   const Tensor c = Tensor::Zeros({kParts * 8, 96});
-  Multiply(a.narrow(0, 0, 8), b, {}, c.narrow(0, 0, 8));  // the same kind on all threads at once
+  Multiply(a.narrow(0, 0, 8), b, {},
+           c.narrow(0, 0, 8));  // prepares the kind of product that all threads compute below
   ParallelFor(0, kParts, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       Multiply(a.narrow(0, 8 * i, 8), b, {}, c.narrow(0, 8 * i, 8));

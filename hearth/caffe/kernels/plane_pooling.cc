@@ -56,9 +56,10 @@ void PlanePooling::Average(const float* x, float* y) const {
   });
 }
 
-// Stochastic pooling (Zeiler and Fergus 2013): value x_i of a window is chosen with probability x_i
-// / sum. The chosen value is the first at which the cumulative sum reaches the sum times a uniform
-// random number. Values must not be negative, as after a ReLU. If all are 0, the first is chosen.
+// Stochastic pooling (Zeiler and Fergus 2013). The probability of choosing value x_i of a window is
+// x_i / sum: the chosen value is the first at which the cumulative sum reaches the sum times a
+// uniform random number. Values must not be negative, as after a ReLU. If all are 0, the first is
+// chosen.
 void PlanePooling::Draw(const float* x, const float* randoms, float* y, int32_t* drawn) const {
   ForEachWindow([&](const Window& window) {
     float sum = 0;

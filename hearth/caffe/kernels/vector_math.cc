@@ -86,7 +86,8 @@ HEARTH_INLINE float LargestOf(const float* values, int64_t count) {
   return largest;
 }
 
-// 0 if the result would underflow, so that masked values contribute nothing.
+// Returns e^x for x up to 0, or 0 if the result would underflow, so that masked values contribute
+// nothing.
 HEARTH_INLINE float ExpBelowZero(float x) { return x < kLeastExponent ? 0.f : VectorExp(x); }
 
 // y_i = e^(x_i - max) / sum of e^(x_j - max). Subtracting the largest value keeps e^x finite and

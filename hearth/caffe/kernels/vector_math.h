@@ -15,7 +15,7 @@ void RectifierOf(const float* x, float slope, float* y, int64_t count);
 // dx = dy where x is above zero, else slope dy; dx may be dy or x.
 void RectifierGradient(const float* x, const float* dy, float slope, float* dx, int64_t count);
 
-// Softmax over the middle of outer x size x inner values; y may be x. Multithreaded.
+// Softmax over the middle axis of outer x size x inner values; y may be x. Multithreaded.
 struct SoftmaxShape {
   int64_t outer, size, inner;
 };

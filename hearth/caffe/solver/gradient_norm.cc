@@ -17,7 +17,7 @@ double SumOfSquares(const float* values, int64_t count) {
   ParallelFor(0, blocks, 1, [&](int64_t begin, int64_t end) {
     for (int64_t block = begin; block < end; ++block) {
       const int64_t last = std::min(count, (block + 1) * kBlock);
-      double lanes[8] = {};  // independent sums, which vectorise
+      double lanes[8] = {};  // independent sums, which can be vectorized
       int64_t i = block * kBlock;
       for (; i + 8 <= last; i += 8) {
         for (int lane = 0; lane < 8; ++lane) {

@@ -14,7 +14,7 @@ namespace hearth::caffe {
 
 // Properties of the net's diffs after the passes of an iteration.
 struct StepGradient {
-  double weight = 0;      // minibatches summed in the diffs, of all ranks if they are reduced
+  double weight = 0;      // minibatches in the diffs; of all ranks if the diffs are their sum
   double all_weight = 0;  // minibatches of all ranks
   double loss = 0;        // sum of loss * weight over the local passes
   double local_weight = 0;
@@ -37,7 +37,7 @@ class GradientStep {
   StepGradient Compute(int iteration);
 
   float last_loss() const { return last_loss_; }  // of the last forward pass
-  // Returns true if forward passes change values that all ranks keep equal, as BatchNorm's
+  // Returns true if forward passes change values that all ranks keep equal, such as BatchNorm's
   // statistics.
   bool averages_statistics() const { return !statistics_.empty(); }
 

@@ -19,8 +19,8 @@ Skipped RowCursor::SkipTo(int64_t epoch, int64_t fetches, int64_t most_fetches) 
   while (epoch_ < epoch) NextEpoch();
   for (fetches_ = 0; fetches_ < fetches; ++fetches_) {
     const std::optional<int64_t> rows = net_.Fetch();
-    // A net that produces its own rows never runs out of them. In case the position is damaged, the
-    // number of iterations limits the loop.
+    // A net that produces its own rows never runs out of them, so most_fetches limits the loop if
+    // the position is damaged.
     const bool over = rows ? *rows == 0 : fetches_ >= most_fetches;
     if (over) break;
     skipped.rows += rows.value_or(0);

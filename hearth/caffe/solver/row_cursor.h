@@ -15,7 +15,7 @@ struct Skipped {
 // Position of a train net in its rows.
 class RowCursor {
  public:
-  // `net` must outlive it.
+  // `net` must outlive this object.
   explicit RowCursor(Net& net) : net_(net) {}
 
   // Call the net's functions of the same names, and count the calls.

@@ -53,7 +53,7 @@ SolverOptions Completed(SolverOptions options, const SolverParameter& param) {
   context.rank = static_cast<int>(options.rank);
   context.ranks = options.ranks;
   context.seed = options.test_context.seed = seed;
-  if (param.debug_info()) context.share_diffs = false;  // like in a single net
+  if (param.debug_info()) context.share_diffs = false;  // debug_info logs every layer's diffs
   return options;
 }
 
@@ -145,7 +145,7 @@ void Solver::RunIteration() {
   // of updates so far.
   const float rate = learning_rate_.At(iteration_);
   if (options_.is_root && display_.IsDue(iteration_)) display_.Log(iteration_, rate, *net_);
-  // If ranks average periodically, this iteration may have no gradient.
+  // With periodic averaging, a rank without rows has no gradient in this iteration.
   if (gradient.weight > 0) update_.Apply(iteration_, rate, gradient.weight);
   ++iteration_;
   options_.sync->Updated(WeightsAreShown(), [this] {

@@ -33,9 +33,8 @@ class Solver {
   Solver(const Solver&) = delete;
   Solver& operator=(const Solver&) = delete;
 
-  // Trains to max_iter: tests first if configured, runs the iterations, then writes the last
-  // snapshot, display and test. After RequestStop, writes a snapshot and returns at the end of an
-  // iteration.
+  // Trains to max_iter: runs the first test and all iterations, then the last snapshot, display and
+  // test. After RequestStop, writes a snapshot and returns at the end of an iteration.
   void Solve();
   // Runs `iterations` more iterations.
   void Step(int iterations);

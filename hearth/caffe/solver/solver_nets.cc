@@ -48,8 +48,7 @@ std::vector<NetParameter> TestNetsOf(const SolverParameter& solver) {
   std::vector<NetParameter> nets(solver.test_net_param());
   for (const std::string& file : solver.test_net()) nets.push_back(ReadNet(file));
   const auto iterations = solver.test_iter().size();
-  // A net without the prefix train_ (net or net_param) is for both phases, and for each test_iter
-  // without a test net.
+  // `net` or `net_param` is for both phases, so it also serves each test_iter without a test net.
   const bool shared = solver.has_net() || solver.has_net_param();
   Require(
       shared ? nets.size() <= iterations : nets.size() == iterations, ErrorCode::kInvalidArgument,

@@ -1,5 +1,4 @@
-// Interface of the program that runs a solver. The solver reports its progress to it, and queries
-// it.
+// Interface with which a solver reports its progress to the program that runs it, and queries it.
 #pragma once
 
 #include <cstddef>

@@ -147,7 +147,8 @@ Skipped Solver::ResumeAt(const TrainingPosition& position) {
 void Solver::WarnIfShort(const TrainingPosition& position, int64_t minibatches) const {
   const bool went_there = position.has_feed_position() && position.ranks == options_.ranks &&
                           position.epoch == feed_.epoch() && position.fetches == feed_.fetches();
-  // In the last iteration before the position, some rank had rows, but maybe not in all passes.
+  // In the last iteration before the position, only some passes may have had rows, so fewer than
+  // iter_size minibatches may be missing.
   if (!options_.is_root || !went_there) return;
   if (position.fetches - minibatches < param_.iter_size()) return;
   log::Warning(

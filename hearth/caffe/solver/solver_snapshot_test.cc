@@ -127,8 +127,8 @@ TEST_F(SolverSnapshotTest, APositionBeyondItsEpochIsReportedAndTheNextEpochBegin
   EXPECT_EQ(last_.rows, 4);
 }
 
-// With another seed, every epoch but the first has another order. It restarts, because otherwise
-// some rows would come twice.
+// With another seed, every epoch but the first has another order. The epoch restarts, because
+// otherwise some rows would come twice.
 TEST_F(SolverSnapshotTest, WithAnotherSeedALaterEpochRestarts) {
   for (const auto& [iterations, rows] : {std::pair{2, 8}, std::pair{5, 0}}) {
     auto solver = Make("random_seed: 7");

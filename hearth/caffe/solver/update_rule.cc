@@ -140,7 +140,8 @@ void RmsProp(const RuleNumbers& n, const TensorUpdate& u, int) {
   });
 }
 
-// history[0] contains squared gradients, history[1] squared updates. Both decay by momentum.
+// history[0] contains squared gradients, history[1] squared updates. momentum is the decay rate of
+// both.
 void AdaDelta(const RuleNumbers& n, const ParamUpdate& u, int) {
   float *data = u.data, *gradients = u.history[0], *updates = u.history[1];
   ForEachGradient(
