@@ -1,5 +1,5 @@
-// Conversion between float32 and int8, for three instruction sets, with the same bits on each.
-// Single-threaded.
+// Conversion between float32 and int8, with equal bits on all three instruction sets for which it
+// is compiled. Single-threaded.
 #pragma once
 
 #include <cstdint>

@@ -17,9 +17,8 @@ struct LstmStep {
   float* hidden;        // written: o * tanh(cells)
 
   void Forward() const;
-  // d_cells contains the gradient of `cells` from later steps on entry, and the gradient of
-  // `before` on return. Writes d_gates, the gradient of the sums. `hidden` and `cells` are not
-  // read.
+  // On entry, d_cells contains the gradient of `cells` from later steps; on return, the gradient of
+  // `before`. Writes d_gates, the gradient of the sums. `hidden` and `cells` are not read.
   void Backward(const float* d_hidden, float* d_cells, float* d_gates) const;
 };
 

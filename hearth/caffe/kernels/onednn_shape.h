@@ -1,4 +1,4 @@
-// Included only by .cc files.
+// The sizes of a convolution for oneDNN. Included only by .cc files.
 #pragma once
 
 #include <dnnl.hpp>

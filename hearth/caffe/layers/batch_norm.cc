@@ -155,7 +155,7 @@ class BatchNormLayer : public Layer, public Normalization {
     statistics_ =
         device::batch_norm(x, ones_, zeros_, mean, variance, param_.batch_norm_param().eps());
     factor_ = statistics_.inverse_deviation.unsqueeze(1);
-    if (rows_ * inner_ == 1) variance.zero_();  // ATen computes 0 / 0
+    if (rows_ * inner_ == 1) variance.zero_();  // ATen's unbiased variance is 0 / 0
     const double keep = param_.batch_norm_param().moving_average_fraction();
     const Tensor now[] = {mean, variance, ones_.narrow(0, 0, 1)};
     for (int i = 0; i < 3; ++i) {

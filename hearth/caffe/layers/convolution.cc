@@ -257,7 +257,7 @@ class ConvolutionLayer : public Layer {
   const bool transposed_;
   Window window_;
   std::unique_ptr<OnednnConvolution> convolution_;
-  std::unique_ptr<Int8Product> int8_;  // forward, if the net's precision is int8
+  std::unique_ptr<Int8Product> int8_;  // used in Forward if the net's precision is int8
   std::unique_ptr<ChannelsLastConvolution> channels_last_;  // for the gradients, where it is faster
   int64_t axis_ = 0, channels_ = 0, outputs_ = 0, group_ = 1;
 };

@@ -29,7 +29,7 @@ struct Conv2d {
     const int64_t kh = w.shape[2], kw = w.shape[3];
     Array y({x.shape[0], outputs, Out(x.shape[2], kh, stride_h, pad_h),
              Out(x.shape[3], kw, stride_w, pad_w)});
-    const Array& coarse = transposed ? x : y;  // indexed with strides
+    const Array& coarse = transposed ? x : y;  // indexed by the position of the window
     const Array& fine = transposed ? y : x;
     const int64_t coarse_per_group = coarse.shape[1] / group,
                   fine_per_group = fine.shape[1] / group;

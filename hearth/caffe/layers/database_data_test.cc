@@ -69,7 +69,7 @@ TEST_F(DatabaseData, ResumesWhereAnUninterruptedRunWouldBe) {
     unbroken.Next(1, 3);
     FileLayerRun resumed(Layer(2), FileContext(TRAIN, 0, ranks));
     for (int i = 0; i < 3; ++i) EXPECT_EQ(resumed.layer().Fetch(), std::nullopt);
-    resumed.layer().Fetch();  // the one for the next iteration
+    resumed.layer().Fetch();  // fetches the minibatch of the next iteration
     EXPECT_EQ(resumed.Next(1, 3), unbroken.Next(1, 3)) << ranks << " ranks";
   }
 }

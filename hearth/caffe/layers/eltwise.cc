@@ -171,7 +171,7 @@ class EltwiseLayer : public Layer {
   }
 
   std::vector<float> coeff_;
-  // MAX: the bottom that each value came from.
+  // For MAX: index of the bottom from which each value was copied.
   std::vector<int32_t> winner_;
   Tensor device_winner_;
 };

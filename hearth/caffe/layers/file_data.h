@@ -11,8 +11,8 @@ namespace hearth::caffe {
 
 // Items are numbered across epochs, in the order in which a single solver would use them. No rows
 // are fed to the layer: every Forward delivers the next minibatch. If Fetch() is called several
-// times before a Forward, each call but the last skips a minibatch; a resumed run skips the
-// minibatches that it has already used in this way.
+// times before a Forward, each call but the last skips a minibatch. In this way, a resumed run
+// skips the minibatches that it has already used.
 class FileDataLayer : public Layer {
  public:
   FileDataLayer(const LayerParameter& param, const NetContext& context);

@@ -116,7 +116,7 @@ class InnerProductLayer : public Layer {
 
   int64_t axis_ = 0, rows_ = 0, inputs_ = 0, outputs_ = 0;
   bool transpose_ = false;
-  std::unique_ptr<Int8Product> int8_;  // forward, if the net's precision is int8
+  std::unique_ptr<Int8Product> int8_;  // used in Forward if the net's precision is int8
   Int8Product::Matrices int8_sizes_ = {};
 };
 

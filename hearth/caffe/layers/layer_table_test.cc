@@ -126,7 +126,7 @@ TEST_P(LayerTableGradients, AgreeWithDifferences) {
     }
   }
   for (size_t i = 0; i < param_diffs.size(); ++i) {
-    if (run.layer().type() == "BatchNorm") continue;  // statistics, not learned
+    if (run.layer().type() == "BatchNorm") continue;  // its parameters are statistics, not learned
     ExpectGradient(run, weights, *run.layer().blobs()[i], param_diffs[i],
                    "parameter " + std::to_string(i));
   }

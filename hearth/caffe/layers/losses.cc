@@ -13,7 +13,7 @@
 namespace hearth::caffe {
 namespace {
 
-// A loss of scores (bottom 0) against labels or targets (bottom 1).
+// Base of losses of scores (bottom 0) against labels or targets (bottom 1).
 class LabelLossLayer : public Layer {
  public:
   using Layer::Layer;
@@ -33,7 +33,7 @@ class LabelLossLayer : public Layer {
   virtual void Gradient(float loss_weight, const Blobs& bottom) = 0;
 };
 
-// Rows of scores with one label each.
+// Base of losses of rows of scores with one label per row.
 class RowLossLayer : public LabelLossLayer {
  public:
   using LabelLossLayer::LabelLossLayer;

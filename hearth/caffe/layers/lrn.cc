@@ -93,7 +93,7 @@ class LrnLayer : public Layer {
     if (within_) {
       return device::sum_pool2d(values, size_);
     }
-    // Adds channels that are d apart to each other, because no pooling in ATen has a window over
+    // Sums the channels in the window by adding shifted copies, because ATen has no pooling over
     // channels alone.
     Tensor sum = values.clone();
     for (int64_t d = 1; d <= std::min(half, channels - 1); ++d) {

@@ -24,7 +24,7 @@ struct DeviceLstmStep {
     device::mul_out(hidden, o, squashed);
   }
 
-  // As LstmStep::Backward(); `d_cells` is changed in place.
+  // Like LstmStep::Backward(). Changes `d_cells` in place.
   void Backward(const Tensor& d_hidden, const Tensor& d_cells, const Tensor& d_gates) const {
     const std::vector<Tensor> parts = gates.chunk(4, 1), diffs = d_gates.chunk(4, 1);
     const Tensor &i = parts[0], &f = parts[1], &o = parts[2], &g = parts[3];

@@ -58,7 +58,7 @@ class MemoryDataLayer : public RowDataLayer, public ArrayInput {
     if (top.size() > 1) top[1]->Reshape({batch_size(), 1, 1, 1});
   }
 
-  // Arrays are delivered unchanged: transform_param applies to rows.
+  // Arrays are delivered unchanged, because transform_param applies only to rows.
   void Forward(const Blobs& bottom, const Blobs& top) override {
     if (is_fed()) {
       RowDataLayer::Forward(bottom, top);

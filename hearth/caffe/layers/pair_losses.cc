@@ -71,8 +71,8 @@ class EuclideanLossLayer : public Layer {
 
 // Pulls the rows of similar pairs together and pushes the others apart, up to a margin (Hadsell et
 // al. 2006). With d the distance of a pair, loss = 1 / (2 N) * sum of d^2 for similar pairs and
-// max(0, margin - d)^2 for others. With legacy_version, the formula of Caffe's first version,
-// others have max(0, margin - d^2).
+// max(0, margin - d)^2 for others. With legacy_version, which is Caffe's first formula, others
+// have max(0, margin - d^2).
 class ContrastiveLossLayer : public Layer {
  public:
   using Layer::Layer;

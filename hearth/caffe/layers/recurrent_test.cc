@@ -1,4 +1,4 @@
-// Tests of LSTM and RNN alike.
+// Tests that apply to both LSTM and RNN.
 #include "hearth/caffe/layers/recurrent.h"
 
 #include <gmock/gmock.h>

@@ -209,7 +209,7 @@ class ScaleLayer : public BroadcastLayer, public ScalesNormalized {
                 const Blobs& bottom) override {
     if (on_device()) return BackwardOnDevice(top, propagate_down, bottom);
     const float* dy = top[0]->diff_ptr();
-    // The bottom's gradient comes last, since in place it overwrites dy.
+    // The bottom's gradient is computed last, because in place, it overwrites dy.
     if (has_bias() && param_propagate_down(blobs_.size() - 1)) {
       AddSums(shape_, blobs_.back()->diff_ptr(), [dy](int64_t i) { return dy[i]; });
     }
@@ -229,7 +229,7 @@ class ScaleLayer : public BroadcastLayer, public ScalesNormalized {
  private:
   void ForwardOnDevice(const Blobs& bottom, const Blobs& top) {
     const Tensor& x = bottom[0]->device_data();
-    // A joined BatchNorm keeps these values itself.
+    // A joined BatchNorm already keeps a copy of these values.
     if (top[0] == bottom[0] && normalization_ == nullptr) input_.device_data().copy_(x);
     Tensor y = Whole(top[0]->device_data());
     if (has_bias()) {
@@ -268,7 +268,7 @@ class ScaleLayer : public BroadcastLayer, public ScalesNormalized {
 
   bool has_bias() const { return param_.scale_param().bias_term(); }
 
-  Blob input_;  // in place only
+  Blob input_;  // a copy of the bottom, in place only
   // The BatchNorm whose top this layer reads, if this layer's Backward also computes its gradients.
   Normalization* normalization_ = nullptr;
 };

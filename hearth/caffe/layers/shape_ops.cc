@@ -36,8 +36,8 @@ class SplitLayer : public Layer {
 };
 
 // The top is the bottom's memory under another shape. Data and diff are shared, so Forward and
-// Backward do nothing. In place, it would change the shape of a blob that other layers use, so this
-// is an error, as in Caffe.
+// Backward do nothing. Running in place would change the shape of a blob that other layers use, so
+// it is an error, as in Caffe.
 class ViewLayer : public Layer {
  public:
   using Layer::Layer;

@@ -17,7 +17,8 @@
 namespace hearth::caffe {
 namespace {
 
-// Crops the image to the window, in the same interleaved order. The window's corners are inclusive.
+// Crops the image to the window, keeping the channels interleaved. The window's corners are
+// inclusive.
 image::Image Cut(const image::Image& image, const WindowPlacement& placement) {
   image::Image part{
       placement.y2 - placement.y1 + 1, placement.x2 - placement.x1 + 1, image.channels, {}};
@@ -74,8 +75,8 @@ class WindowDataLayer : public FileDataLayer {
     ForEach(batch_size(), context().transform_threads, [&](int64_t i) {
       const bool is_foreground = i >= batch_size() - foreground_;
       const auto& windows = is_foreground ? list_.foreground : list_.background;
-      // Each window has a random stream, so that the batch does not depend on the number of
-      // threads.
+      // Each window has a separate random stream, so that the batch does not depend on the number
+      // of threads.
       Random random(MixSeed(batch_seed, i));
       const ImageWindow& window = windows[random.Below(windows.size())];
       const bool mirror = param_.transform_param().mirror() && random.Below(2) == 1;

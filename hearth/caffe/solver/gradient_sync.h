@@ -32,8 +32,8 @@ class GradientSync {
 
   // Weights of a summed gradient, and the ranks' requests.
   struct Result {
-    // Numbers of minibatches: of all ranks, and of those whose gradients are summed in the tensor
-    // (equal to `all` if it is the sum over the ranks).
+    // Numbers of minibatches: `all` of all ranks, `summed` of the gradients in the tensor. They are
+    // equal if the tensor contains the sum over the ranks.
     double all = 0;
     double summed = 0;
     // Requests of any rank, which all ranks receive in the same iteration.

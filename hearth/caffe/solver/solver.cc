@@ -24,7 +24,7 @@ std::string NewRunName() {
   return fmt::format("{:08x}{:08x}{:08x}{:08x}", random(), random(), random(), random());
 }
 
-// Checks the parameters before the net is built, which takes longer.
+// Checks the parameters before the net is built, because building it takes longer.
 SolverParameter Checked(SolverParameter param) {
   UpdateRule{param};  // the constructor checks the type and the numbers
   Require(param.iter_size() >= 1 && param.average_loss() >= 1, ErrorCode::kInvalidArgument,
@@ -41,7 +41,7 @@ uint64_t SeedOf(const SolverParameter& param, const SolverOptions& options) {
   return param.random_seed() >= 0 ? static_cast<uint64_t>(param.random_seed()) : options.seed;
 }
 
-// Sets the options that are left to the solver.
+// Fills in the options that the caller has left unset.
 SolverOptions Completed(SolverOptions options, const SolverParameter& param) {
   static SolverObserver no_observer;
   if (!options.observer) options.observer = &no_observer;

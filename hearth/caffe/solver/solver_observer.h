@@ -13,9 +13,9 @@ namespace hearth::caffe {
 
 // Results of one iteration, for progress displays and tests.
 struct IterationReport {
-  int iteration;        // the one just completed, counted from 1
+  int iteration;        // number of the completed iteration, counted from 1
   float loss;           // mean over this solver's rows; NaN if it had none
-  float smoothed_loss;  // over average_loss iterations
+  float smoothed_loss;  // mean over average_loss iterations
   float learning_rate;
   int64_t rows;            // read by this solver; 0 if the net is not fed by rows
   double rows_wait_s = 0;  // time spent waiting for the rows
