@@ -15,8 +15,8 @@ struct ChannelsLastPooling {
   int64_t inputs() const { return rows.inputs * columns.inputs * channels; }
   int64_t outputs() const { return rows.outputs * columns.outputs * channels; }
 
-  // Finds the largest value of each window (the first one in a tie) and its pixel, row * width +
-  // column. An empty window has value -FLT_MAX and pixel -1.
+  // Finds the largest value of each window (the first one in a tie) and the index of its pixel,
+  // row * width + column. An empty window has value -FLT_MAX and index -1.
   void Max(const float* x, float* y, int32_t* chosen) const;
   void Average(const float* x, float* y) const;
 

@@ -68,7 +68,7 @@ Int8Range RangeOf(const float* x, int64_t count) {
   Bounds bounds;
   FindBounds(x, count, &bounds);
   const float magnitude = std::max(-bounds.least, bounds.largest);
-  // Symmetric: without a zero point, 0 stays 0, and sums need no correction.
+  // Symmetric: there is no zero point, so 0 stays 0 and sums need no correction.
   const float scale = magnitude / kLargest + bounds.zero;
   return {scale < kNearlyZero ? 0.f : scale, bounds.least < 0};
 }

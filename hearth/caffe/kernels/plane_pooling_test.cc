@@ -53,8 +53,8 @@ TEST(PlanePooling, AverageDividesByTheWindow) {
 TEST(PlanePooling, DrawsAValueByItsShareOfTheWindow) {
   std::vector<float> y(2);
   std::vector<int32_t> drawn(2);
-  // The sums are 8 and 10, so the thresholds are 4 (reached by 1 + 4) and 9 (reached by 4 + 2 + 0 +
-  // 4).
+  // The sums are 8 and 10. The thresholds are therefore 4, reached by 1 + 4,
+  // and 9, reached by 4 + 2 + 0 + 4.
   kPlane.Draw(kInputs.data(), std::vector<float>{0.5, 0.9}.data(), y.data(), drawn.data());
   EXPECT_THAT(y, ElementsAre(4, 4));
   EXPECT_THAT(drawn, ElementsAre(1, 5));

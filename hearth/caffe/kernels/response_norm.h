@@ -8,8 +8,8 @@ namespace hearth::caffe {
 // out = inverse^beta. For the usual beta of 0.75, square roots are several times faster than pow.
 void PowersOf(const float* inverse, float beta, float* out, int64_t count);
 
-// Local response normalization across channels of channels-last images: y = x i^beta, where i = 1 /
-// (k + alpha * the sum of the squares around x). Thread-safe.
+// Local response normalization across channels of channels-last images. Thread-safe.
+//   y = x i^beta, where i = 1 / (k + alpha * the sum of the squares around x)
 struct ResponseNorm {
   int64_t size;  // channels per sum, odd
   float k, alpha, beta;

@@ -14,7 +14,7 @@ namespace {
 
 // y = (x - mean) * factor per channel, where factor = 1 / sqrt(variance + eps) (Ioffe and Szegedy
 // 2015). In training, mean and variance are computed from the minibatch (the variance with divisor
-// m, the number of values per channel), and each Forward updates the parameters with f =
+// m, the number of values per channel), and each Forward updates the parameters, where f stands for
 // moving_average_fraction:
 //   blobs[0] = f * blobs[0] + mean, blobs[1] = f * blobs[1] + variance * m / (m - 1),
 //   blobs[2] = f * blobs[2] + 1.

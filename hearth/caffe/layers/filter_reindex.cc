@@ -1,4 +1,4 @@
-// BatchReindex and Filter: select rows of the bottoms by another bottom.
+// BatchReindex and Filter: copy some rows of the bottoms; the last bottom determines which ones.
 #include <algorithm>
 
 #include "hearth/base/error.h"

@@ -1,4 +1,4 @@
-// HDF5Output: writes its two bottoms to the datasets data and label of a file.
+// HDF5Output: writes its two bottoms to a file, to the datasets `data` and `label`.
 #include <optional>
 
 #include "hearth/base/error.h"

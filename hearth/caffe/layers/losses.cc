@@ -59,10 +59,10 @@ class RowLossLayer : public LabelLossLayer {
   Tensor device_labels_;  // rows x 1, of the last Forward on a device
 };
 
-// loss = 1 / N * sum of m, or of m^2 for norm L2, over rows and classes. The margin m is max(0, 1 +
-// score) for wrong classes and max(0, 1 - score) for the right one. The derivative of m is 1 for
-// wrong classes and -1 for the right one where m > 0, else 0. The derivative of m^2 is 2 m times
-// that.
+// loss = 1 / N * sum of m, or of m^2 for norm L2, over rows and classes. The margin m of a score is
+//   max(0, 1 + score) for wrong classes and max(0, 1 - score) for the right one.
+// The derivative of m is 1 for wrong classes and -1 for the right one where m > 0, else 0. The
+// derivative of m^2 is 2 m times that.
 class HingeLossLayer : public RowLossLayer {
  public:
   using RowLossLayer::RowLossLayer;

@@ -13,8 +13,8 @@
 namespace hearth::caffe {
 namespace {
 
-// Row columns: data (bytes, or numbers for pixels) and label; optional channels, height, width and
-// encoded.
+// Columns of the rows: data (bytes, or numbers for pixels) and label; channels, height, width and
+// encoded are optional.
 class MemoryDataLayer : public RowDataLayer, public ArrayInput {
  public:
   MemoryDataLayer(const LayerParameter& param, const NetContext& context)

@@ -1,4 +1,4 @@
-// Python: a layer that is a Python class of the user.
+// Python: a layer that the user implements as a Python class.
 #include "hearth/caffe/layers/python_layer.h"
 
 #include <utility>

@@ -10,8 +10,8 @@
 
 namespace hearth::caffe {
 
-// One learnable parameter in one iteration. The regularized gradient is diff * gradient_scale +
-// decay * weight, or with the weight's sign instead of the weight for L1.
+// One learnable parameter in one iteration. Its regularized gradient is
+//   diff * gradient_scale + decay * weight, with the weight's sign instead of the weight for L1.
 struct ParamUpdate {
   float* data;
   const float* diff;
