@@ -64,8 +64,8 @@ void GradientStep::RunPass(int iteration) {
     for (size_t i = net_.params().learnable().size(); i-- > 0;) Report(i);
     return;
   }
-  // A gradient is the mean over a full minibatch. A minibatch with only n of N rows has weight n /
-  // N, so that the sum of the scaled losses is the mean over all rows.
+  // A gradient is the mean over a full minibatch. With n rows instead of N, its weight is n / N, so
+  // that the sum of the scaled losses is the mean over all rows.
   const double weight =
       rows ? static_cast<double>(*rows) / static_cast<double>(net_.batch_size()) : 1.0;
   net_.SetLossScale(static_cast<float>(weight));
