@@ -58,9 +58,9 @@ void ChannelsLastConvolution::ForEachChunk(Function f) {
   });
 }
 
-// With channels last, the window's values in one row of the image are contiguous, and so are they
-// in the windows' matrix, whose order is kernel row, kernel column, channel. `columns` advances by
-// a kernel row even where the window is outside the image; f is not called there.
+// With channels last, the values of one row of a window are contiguous, both in the image and in
+// the windows' matrix, whose order is kernel row, kernel column, channel. `columns` advances by a
+// kernel row even where the window is outside the image; f is not called there.
 template <typename Image, typename Columns, typename Function>
 void ChannelsLastConvolution::ForEachRun(Image* image, Columns* columns, Function f) const {
   const int64_t height = spec_.input[0], width = spec_.input[1], channels = spec_.channels;

@@ -26,8 +26,8 @@ std::optional<DevicePooling> DevicePooling::Of(PoolingParameter::PoolMethod meth
   const bool padding = 2 * rows.pad <= rows.kernel && 2 * columns.pad <= columns.kernel;
   if (method == PoolingParameter::STOCHASTIC || !padding) return std::nullopt;
   // Caffe drops such a last window only if there is padding, but in both rounding modes, so its
-  // number of windows may equal neither of ATen's. If a rounding mode yields the same number, the
-  // windows are the same.
+  // number of windows may equal neither of ATen's. If a rounding mode yields Caffe's number, its
+  // windows are the same as Caffe's.
   if (!fits(true) && !fits(false)) return std::nullopt;
   DevicePooling pooling;
   pooling.is_max_ = method == PoolingParameter::MAX;

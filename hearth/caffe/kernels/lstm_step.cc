@@ -8,7 +8,7 @@ namespace {
 
 HEARTH_INLINE float Tanh(float x) { return 2.f * VectorSigmoid(2.f * x) - 1.f; }
 
-// The step of Caffe's LSTMUnit. The gates have its order i, f, o, g:
+// The step of Caffe's LSTMUnit. Its gates are in the order i, f, o, g:
 //   i, f, o = sigmoid(sums), g = tanh(sums), f is multiplied by cont,
 //   c = f * c_before + i * g, h = o * tanh(c)
 HEARTH_FOR_EACH_CPU void ForwardRow(const LstmStep& step, float cont) {

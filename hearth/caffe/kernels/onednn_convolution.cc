@@ -38,7 +38,7 @@ struct OnednnConvolution::Primitives {
   using BackwardData = dnnl::convolution_backward_data;
   using BackwardWeights = dnnl::convolution_backward_weights;
 
-  // Images have their channels last, like the blobs between convolutions, so that these are used
+  // Images have their channels last, like the blobs between convolutions, so those blobs are used
   // without a copy. oneDNN chooses the weights' layout, because it is fastest with blocks; each
   // call reorders the weights, because they change in every iteration. With bfloat16, the factors
   // of products (x, w and dy) are bfloat16, while results stay float32.

@@ -12,8 +12,8 @@
 namespace hearth::caffe {
 
 // All threads share one engine; each has its own stream. Callers cache their primitives. oneDNN's
-// cache is disabled: if torch is loaded, too, its newer copy of oneDNN exports vtables that the
-// loader binds to this copy.
+// cache is disabled, because if torch is loaded, too, the loader binds this copy's vtables to those
+// of torch's newer copy of oneDNN.
 inline dnnl::engine& OnednnEngine() {
   static dnnl::engine engine = [] {
     dnnl::set_primitive_cache_capacity(0);

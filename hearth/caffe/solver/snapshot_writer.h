@@ -21,8 +21,8 @@ class SnapshotWriter {
   // is found before hours of training.
   void Check() const;
   // Writes the model, the state (whose learned_net it sets) and the seal, and returns their names.
-  // If writing fails, deletes the files that it has written. Creates the state after the model is
-  // written, because both copy their values.
+  // If writing fails, deletes the files that it has written. Creates the state only after the model
+  // is written, because each of them copies its values.
   SnapshotFiles Write(Net& net, const std::function<SolverState()>& make_state,
                       const TrainingPosition& position) const;
 
