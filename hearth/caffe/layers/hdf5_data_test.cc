@@ -13,7 +13,8 @@ using testing::ThrowsMessage;
 
 class Hdf5Data : public FileLayerTest {
  protected:
-  // A file with datasets x (two values per row) and y (one): first, first + 1, ...
+  // Writes a file with datasets x (two values per row) and y (one value per row). All values of row
+  // i are first + i.
   void WritePart(const std::string& name, int first, int rows) const {
     std::vector<float> x, y;
     for (int i = first; i < first + rows; ++i) {

@@ -15,7 +15,7 @@
 namespace hearth::caffe {
 namespace {
 
-// Caffe's kLOG_THRESHOLD: limits -log(p) of a class with probability 0 to 46.
+// Caffe's kLOG_THRESHOLD, a lower bound of p: -log(p) is at most 46.
 constexpr float kSmallest = 1e-20f;
 
 // With p = softmax(x), H the matrix and l_i the label of row i:
