@@ -101,7 +101,7 @@ std::string EncodePng(const Image& image) {
   Require(done, ErrorCode::kInvalidArgument, "cannot write a PNG file of {} x {} pixels: {}",
           image.height, image.width, png.message);
   bytes.resize(size);
-  // Removes the sRGB chunk, because the color space of the pixels is unknown. If there were one,
+  // Removes the sRGB chunk, because the color space of the pixels is unknown. With the chunk,
   // libpng would convert colors to gray by luminance. The chunk has 4 bytes of length, 4 of type, 1
   // of data and 4 of checksum.
   const size_t chunk = bytes.find("sRGB");

@@ -40,7 +40,7 @@ Image DecodeJpeg(std::string_view bytes, ColorMode mode) {
   ChooseColors(mode, &decoder, &image);
   image.pixels.resize(image.height * image.width * image.channels);
   RequireJpeg(ReadPixels(&decoder, &image), decoder);
-  // libjpeg replaces missing data by gray with only a warning. So reading all lines does not prove
+  // libjpeg replaces missing data with gray and only warns. So reading all lines does not prove
   // that the file is complete.
   RequireWholeJpeg(bytes, decoder);
   if (image.channels != 4) return image;

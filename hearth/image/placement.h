@@ -7,8 +7,8 @@
 
 namespace hearth::image {
 
-// Maps output pixels to source pixels along one side of an image: output pixel i covers [begin + i
-// * step, begin + (i + 1) * step) of the source pixels, counted from `low`.
+// Maps output pixels to source pixels along one side of an image. Output pixel i covers the source
+// pixels [begin + i * step, begin + (i + 1) * step), counted from `low`.
 struct AxisPlacement {
   int64_t low = 0, high = 0;  // only source pixels in [low, high) are read
   double begin = 0;           // relative to low

@@ -30,8 +30,8 @@ void OnPngError(png_structp png, png_const_charp message) {
   png_longjmp(png, 1);
 }
 
-// Suppresses warnings, which libpng would print to stderr. It ignores damaged optional chunks, even
-// a palette's transparency, as other readers do.
+// Suppresses warnings, which libpng would print to stderr. libpng ignores damaged optional chunks,
+// even a palette's transparency, as other readers do.
 void OnWarning(png_structp, png_const_charp) {}
 
 void ReadBytes(png_structp png, png_bytep to, png_size_t count) {

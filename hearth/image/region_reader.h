@@ -33,8 +33,8 @@ class RegionReader {
   virtual bool reduces() const = 0;
 
   // Must be called once, before NextLine(). `region` refers to the image reduced by `factor` (1, 2,
-  // 4 or 8), whose sides are rounded up. `padding` bytes after the end of each line must be
-  // readable.
+  // 4 or 8), whose sides are rounded up. After the end of each line that NextLine() returns,
+  // `padding` bytes are readable.
   virtual void Begin(const Region& region, int factor, int64_t padding) = 0;
   // Returns region.width * 3 bytes, which are valid until the next call. May be called at most
   // region.height times.

@@ -79,7 +79,7 @@ FileSystem& For(std::string_view uri, bool without_jvm) {
   const RemoteUri parts = ParseRemote(uri);
   const std::lock_guard lock(mutex);
   // There is one file system for each scheme and host, so connections, tokens and the JVM are
-  // shared. The mutex is held during its construction, which contacts no NameNode.
+  // shared. The mutex is held while a file system is constructed, which contacts no NameNode.
   auto& system = opened[{parts.prefix(), without_jvm}];
   if (!system) system = OpenHdfs(parts, without_jvm);
   return *system;
@@ -91,7 +91,7 @@ std::vector<std::string> Glob(const std::string& pattern) {
     return {pattern};
   }
   const std::string parent = FolderOf(pattern), name = NameOf(pattern);
-  // A pattern with a trailing slash, such as "*/": matches the path before the slash.
+  // A trailing slash, as in "*/", is ignored.
   if (name.empty()) return Glob(parent);
   std::vector<std::string> folders = HasPattern(parent) ? Glob(parent) : std::vector{parent};
   std::vector<std::string> found;

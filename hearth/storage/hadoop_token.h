@@ -32,9 +32,9 @@ class CurrentToken {
       : token_(std::move(token)), find_(std::move(find)) {}
 
   std::string Get() const;
-  // Replaces the token that a server has refused by a newer one, which Get() returns from then on.
-  // Returns false if there is no other token. The owner of a token file writes newer tokens to it
-  // before the old ones expire.
+  // Replaces the token that a server has refused with a newer one, which Get() returns from then
+  // on. Returns false if there is no other token. The owner of a token file writes newer tokens to
+  // it before the old ones expire.
   bool Replace(const std::string& refused);
 
  private:
@@ -43,7 +43,7 @@ class CurrentToken {
   const std::function<std::string()> find_;
 };
 
-// Replaces the token, all values of "delegation=", and users and passwords in URLs by '***'.
+// Replaces the token, all values of "delegation=", and users and passwords in URLs with '***'.
 std::string WithoutToken(std::string text, const std::string& token);
 
 }  // namespace hearth::storage

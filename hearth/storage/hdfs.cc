@@ -50,8 +50,8 @@ bool IsHdfs(std::string_view scheme) {
 }
 
 std::unique_ptr<FileSystem> OpenHdfs(const RemoteUri& uri, bool without_jvm) {
-  // Must precede HEARTH_HDFS, because the caller's process must not start a JVM, whatever the user
-  // has chosen.
+  // Checked before HEARTH_HDFS is read, because the caller's process must not start a JVM, whatever
+  // the user has chosen.
   if (without_jvm) return OpenWebHdfs(uri);
   const std::string choice = Environment("HEARTH_HDFS");
   Require(choice.empty() || choice == "auto" || choice == "libhdfs" || choice == "webhdfs",

@@ -143,7 +143,7 @@ void SetExchange(Exchange* exchange, curl_slist* headers) {
   }
   if (request.negotiate) {
     curl.set(handle, CURLOPT_HTTPAUTH, static_cast<long>(CURLAUTH_NEGOTIATE));
-    curl.set(handle, CURLOPT_USERPWD, ":");  // user and password come from the ticket
+    curl.set(handle, CURLOPT_USERPWD, ":");  // the ticket determines the user
   }
   // Must follow UPLOAD, which sets the method to PUT. Also sets the method DELETE.
   curl.set(handle, CURLOPT_CUSTOMREQUEST, request.method.c_str());

@@ -1,5 +1,5 @@
 // HTTP requests with limits on the size and the time of responses. Servers are not trusted: a body
-// that is longer than requested, endless headers, and a protocol other than HTTP are errors.
+// that is longer than allowed, endless headers, and a protocol other than HTTP are errors.
 // Redirects are returned, not followed.
 #pragma once
 
@@ -61,7 +61,7 @@ class HttpClient {
   HttpClient& operator=(const HttpClient&) = delete;
 
   // Throws kUnavailable (connection refused or broken), kDeadlineExceeded, kDataLoss (not HTTP, or
-  // more data than announced), kPermissionDenied (certificate or login), kInvalidArgument (unknown
+  // more data than allowed), kPermissionDenied (certificate or login), kInvalidArgument (unknown
   // host), kAborted (cancelled). Messages contain only the host, because URLs contain tokens.
   HttpAnswer Send(const HttpRequest& request);
 

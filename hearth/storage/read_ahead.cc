@@ -94,8 +94,8 @@ bool ReadAhead::TakeNext(uint64_t offset) {
   try {
     Window next = next_.get();
     if (!in_order) {
-      // There were reads at other offsets. Their window is kept, because they may continue, and
-      // windows become smaller, because less of each is used.
+      // There were reads at other offsets. They may continue, so their window is kept. Windows
+      // become smaller, because less of each is used.
       previous_ = std::move(window_);
       window_size_ = std::max(window_size_ / 2, kFirstWindow);
     }

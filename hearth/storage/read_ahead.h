@@ -45,7 +45,7 @@ class ReadAhead : public InputFile {
   // Makes the prefetched window the current one. Returns false if it does not contain `offset` or
   // if the fetch failed.
   bool TakeNext(uint64_t offset);
-  // Replaces a window by a new one with at least `size` bytes at `offset`.
+  // Replaces a window with a new one that has at least `size` bytes at `offset`.
   void MoveWindow(uint64_t offset, size_t size);
   Window FetchWindow(uint64_t offset, size_t size);
   void StartNext();

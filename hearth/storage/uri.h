@@ -40,7 +40,7 @@ RemoteUri ParseRemote(std::string_view uri);
 // because renames cannot cross file systems.
 std::string PathOnSame(std::string_view from, std::string_view to);
 
-// Replaces the user and password in each scheme://user:password@host by '***'.
+// Replaces the user and password in each scheme://user:password@host with '***'.
 std::string WithoutPassword(std::string text);
 
 // The offset of the path in scheme://authority/path; 0 for a text without "://".

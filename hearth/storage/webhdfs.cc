@@ -21,8 +21,8 @@ constexpr size_t kMaxEntries = 10'000'000;
 constexpr int kMaxRedirects = 4;
 constexpr size_t kLargestFetch = 32 << 20;  // small enough for the time limit of one response
 constexpr int kMaxDamagedAnswers = 3;
-// In seconds. The first pause is short, for a dropped connection. The longest is long enough for a
-// failover of NameNodes, which takes tens of seconds.
+// In seconds. The first pause suits a dropped connection. The longest suits a failover of
+// NameNodes, which takes tens of seconds.
 constexpr double kFirstPause = 0.1, kLongestPause = 5;
 
 bool IsRedirect(const HttpAnswer& answer) {
@@ -189,8 +189,8 @@ HttpAnswer WebHdfs::Do(const Call& call) {
     } catch (const Error& error) {
       const bool repeat = MayPass(error.code()) || error.code() == ErrorCode::kDataLoss;
       refusal = {error.code(), repeat ? Remedy::kRepeat : Remedy::kNone, error.message()};
-      // The server may have executed the request although no response arrived. An exception are
-      // calls with a body that was not yet sent.
+      // The server may have executed the request although no response arrived, except for a call
+      // whose body was not yet sent.
       if (call.lost != nullptr && (!call.once || attempts.sent)) *call.lost = true;
       attempts.NextAddress();
     }

@@ -30,8 +30,8 @@ struct WebHdfsOptions {
 
 // HDFS through the REST interface of NameNodes and DataNodes or of HttpFS. Needs no JVM and no
 // Hadoop on the host. Transient failures (broken connections, server errors, safe mode, a standby
-// NameNode) are retried with growing pauses. Before the first response of a server, retries end
-// after first_contact_seconds.
+// NameNode) are retried with growing pauses. Until a server has responded for the first time,
+// retries end after first_contact_seconds.
 class WebHdfs : public FileSystem {
  public:
   explicit WebHdfs(WebHdfsOptions options);

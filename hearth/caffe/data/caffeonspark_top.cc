@@ -118,8 +118,8 @@ void CaffeOnSparkTop::ReadArray(const batch::ColumnView& column, int64_t row, fl
   });
 }
 
-// The column is a struct of height, width and image. Only the image is read, because it encodes its
-// size.
+// The column is a struct of height, width and image. Only the image is read, since the encoded
+// image contains its size.
 void CaffeOnSparkTop::ReadImageWithDim(const batch::ColumnView& column, int64_t row, uint64_t seed,
                                        float* out) const {
   const batch::ColumnView* image = column.FindChild("image");

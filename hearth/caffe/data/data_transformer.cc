@@ -54,8 +54,8 @@ DataTransformer::Choice DataTransformer::Centre(int64_t height, int64_t width) c
 DataTransformer::Choice DataTransformer::Choose(int64_t height, int64_t width,
                                                 Random& random) const {
   Choice choice = Centre(height, width);
-  // The order of these draws must not change: it determines the result of a seed. As in Caffe,
-  // images are mirrored in phase TEST, too.
+  // The random numbers must be drawn in this order, which determines the result for a seed. As in
+  // Caffe, images are mirrored in phase TEST, too.
   if (mirror_) choice.mirror = random.Below(2) == 1;
   if (crop_ > 0 && phase_ == TRAIN) {
     choice.top = static_cast<int64_t>(random.Below(height - crop_ + 1));

@@ -13,7 +13,7 @@ std::mutex& Hdf5Mutex() {
 
 }  // namespace
 
-// The setting belongs to the calling thread, so each lock repeats it.
+// The setting is per thread, so each lock turns the error output off for its thread.
 Hdf5Lock::Hdf5Lock() : guard_(Hdf5Mutex()) { H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr); }
 
 std::string Hdf5Reason() {

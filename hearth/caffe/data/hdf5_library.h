@@ -6,8 +6,7 @@
 
 namespace hearth::caffe {
 
-// Must be held during each call, because the library is only thread-safe if it was built with that
-// option.
+// Must be held during each call, because only some builds of the library are thread-safe.
 class Hdf5Lock {
  public:
   // Also turns off the library's error output to stderr for this thread.

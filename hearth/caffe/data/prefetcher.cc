@@ -69,7 +69,7 @@ void Prefetcher::Run() {
   try {
     while (RunOnce(lock)) changed_.notify_all();
   } catch (...) {
-    // If the source threw, the lock is still released.
+    // If the source threw, the lock is not held.
     if (!lock.owns_lock()) lock.lock();
     error_ = std::current_exception();
     changed_.notify_all();

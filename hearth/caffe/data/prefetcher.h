@@ -40,8 +40,9 @@ struct DataBatch {
 class BatchSource {
  public:
   virtual ~BatchSource() = default;
-  // Fills `batch`, which is empty or was used before. Returns false at the end of the epoch. The
-  // batch is then delivered once more for its invalid rows, and only NextEpoch() continues.
+  // Fills `batch`, which is empty or was used before. Returns false at the end of the epoch. This
+  // last batch is still delivered, because it may contain invalid rows. After that, only
+  // NextEpoch() continues.
   virtual bool Fill(DataBatch* batch) = 0;
   virtual void NextEpoch() {}
 };

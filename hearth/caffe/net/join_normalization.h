@@ -33,8 +33,8 @@ class ScalesNormalized {
   virtual void set_normalization(Normalization* normalization) = 0;
 };
 
-// Sets the normalization of each Scale layer that directly follows one. The diff of the blob
-// between the two layers is then never written.
+// For each Scale layer that is the only reader of a normalization's top, sets that normalization.
+// The diff of the blob between the two layers is then never written.
 void JoinNormalizations(NetGraph& graph);
 
 }  // namespace hearth::caffe

@@ -14,8 +14,8 @@ constexpr int kLayers = 20000;
 // takes longer.
 constexpr double kMaxSeconds = 6;
 
-// A net of a data layer and many copies of `layer`, in which {0} is replaced by the copy's number
-// and {1} by the number of the previous copy.
+// A net of a data layer and many copies of `layer`, in which {0} is replaced with the copy's number
+// and {1} with the number of the previous copy.
 std::string ManyLayers(const char* layer) {
   std::string text =
       "force_backward: true layer { name: 'data' type: 'Input' top: 'b0' input_param { shape { "

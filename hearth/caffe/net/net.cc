@@ -29,8 +29,8 @@ NetParameter Prepare(const NetParameter& param, Phase phase) {
   return InsertSplits(FilterNet(with_state));
 }
 
-// Returns true if no layer reads a loss, and could overwrite it in place, so that all losses still
-// exist after the last layer.
+// Returns true if no layer reads a loss. Then no layer overwrites one in place, and all losses
+// still exist after the last layer.
 bool KeepsLosses(const NetGraph& graph) {
   std::set<int> read;
   for (const NetLayer& layer : graph.layers) {

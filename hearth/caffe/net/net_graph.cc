@@ -120,8 +120,7 @@ void GraphBuilder::AddLayer(LayerParameter param) {
     CheckArity(connected);
     CheckInPlace(connected);
     connected.loss_weights = LossWeights(param, connected.traits.is_loss, connected.top.size());
-    // SetUp runs after the tops are connected, because it may use bottoms and tops, and before
-    // TakeParams, because it creates the parameters.
+    // SetUp needs the connected bottoms and tops. It creates the parameters that TakeParams fills.
     layer.SetUp(connected.bottom, connected.top);
     TakeParams(given, &layer);
     for (const auto& blob : layer.blobs()) blob->set_device(context_.device);

@@ -142,8 +142,8 @@ TrainingPosition FromJson(const json& fields, int64_t least_position) {
   position.iteration = IntIn(fields, "iteration", 0);
   position.current_step = IntIn(fields, "current_step", 0);
   position.ranks = IntIn(fields, "ranks", 1);
-  // Limits from the facts that an epoch takes at least one iteration, and an iteration at most
-  // kMaxFetchesOfIteration minibatches.
+  // Limits: an epoch takes at least one iteration, and an iteration at most kMaxFetchesOfIteration
+  // minibatches.
   position.epoch = NumberIn(fields, "epoch", least_position, position.iteration);
   position.fetches =
       NumberIn(fields, "fetches", least_position, position.iteration * kMaxFetchesOfIteration);

@@ -23,8 +23,8 @@ struct ComputeDevice {
 // Number of CUDA devices that this process can use. It is 0 without a driver, or without a device
 // library (device_library.h) for the driver, which is logged. If there is a driver, the first call
 // loads the device library. In tests, the environment variable HEARTH_SIMULATED_GPUS replaces the
-// devices by simulated ones; it throws kInvalidArgument if the variable is not a number of devices.
-// Thread-safe.
+// devices with that number of simulated ones. Throws kInvalidArgument if its value is not a number
+// of devices. Thread-safe.
 size_t CountCudaDevices();
 
 // Initializes and returns the CUDA device with this index. Throws kInvalidArgument if there is no

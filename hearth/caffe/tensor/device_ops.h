@@ -105,7 +105,7 @@ void avg_pool2d_out(const Tensor& y, const Tensor& x, const PoolWindow& window);
 Tensor sum_pool2d(const Tensor& x, int64_t size);
 void avg_pool2d_backward_out(const Tensor& dx, const Tensor& dy, const Tensor& x,
                              const PoolWindow& window);
-// Returns for each value its position in the plane of `x`.
+// Returns, for each value of `y`, the position in its plane of `x` from which the value was copied.
 Tensor max_pool2d_out(const Tensor& y, const Tensor& x, const PoolWindow& window);
 void max_pool2d_backward_out(const Tensor& dx, const Tensor& dy, const Tensor& x,
                              const Tensor& chosen, const PoolWindow& window);

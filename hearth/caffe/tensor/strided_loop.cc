@@ -36,8 +36,8 @@ StridedPlan::StridedPlan(const Numbers& sizes, const Numbers& to, const Numbers&
   });
   std::vector<Axis> merged;
   for (const Axis& axis : axes_) {
-    // Two axes are merged if, in both arrays, the stride of the outer one is the length of the
-    // inner one.
+    // Two axes are merged if, in both arrays, the outer stride is the inner size times the inner
+    // stride.
     const bool joins = !merged.empty() && merged.back().to == axis.size * axis.to &&
                        merged.back().from == axis.size * axis.from;
     if (joins) {
@@ -55,7 +55,7 @@ StridedPlan::StridedPlan(const Numbers& sizes, const Numbers& to, const Numbers&
 
 StridedPlan::Offsets StridedPlan::RowAt(int64_t row) const {
   Offsets at;
-  // The row number is a number with one digit for each axis except the last.
+  // Splits the row number into one index per axis, for all axes but the last.
   for (size_t i = axes_.size() - 1; i-- > 0;) {
     const int64_t index = row % axes_[i].size;
     row /= axes_[i].size;

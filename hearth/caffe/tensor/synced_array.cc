@@ -27,7 +27,7 @@ const Tensor& SyncedArray::FromDevice() {
   return host_;
 }
 
-// Zeros the device's copy, since gradients are accumulated on the device, so nothing is copied. The
+// Zeros the device's copy. Gradients are accumulated on the device, so nothing is copied. The
 // host's copy becomes stale.
 void SyncedArray::FillZero() { device_to_overwrite().zero_(); }
 

@@ -45,7 +45,7 @@ class Tensor {
   bool defined() const { return values_ != nullptr || device_ != nullptr; }
   void reset() { *this = Tensor(); }
   bool on_host() const { return values_ != nullptr; }
-  // The device of a tensor on a device.
+  // The device that stores the tensor; a default Device for a tensor on the host.
   Device device() const;
   // The device library's handle; null for a tensor on the host.
   void* handle() const { return device_.get(); }

@@ -14,7 +14,7 @@ namespace hearth::caffe {
 // type does not use.
 bool UpgradeOldLayers(NetParameter* net, const std::string& name);
 
-// Replaces `input` and its shapes by an Input layer at the front. Throws kInvalidArgument if the
+// Replaces `input` and its shapes with an Input layer at the front. Throws kInvalidArgument if the
 // numbers of inputs and shapes do not match.
 bool UpgradeInputs(NetParameter* net, const std::string& name);
 

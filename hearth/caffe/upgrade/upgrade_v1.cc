@@ -61,7 +61,7 @@ const char* TypeName(V1::LayerType type) {
   return "";
 }
 
-// Replaces the lists of names and of share modes by one ParamSpec per parameter.
+// Replaces the lists of names and of share modes with one ParamSpec per parameter.
 void UpgradeSharing(const V1& old, LayerParameter* layer) {
   auto& params = *layer->mutable_param();
   params.resize(std::max({params.size(), old.param().size(), old.blob_share_mode().size()}));

@@ -49,8 +49,8 @@ void SetShape(int64_t channels, int64_t height, int64_t width, Datum* datum);
 // another name.
 DataParameter::DB BackendNamed(std::string_view name);
 
-// Positioned at the first record. Throws kNotFound, kDataLoss, or kInvalidArgument for a database
-// of the other format.
+// Returns a cursor at the first record. Throws kNotFound, kDataLoss, or kInvalidArgument for a
+// database of the other format.
 std::unique_ptr<DatabaseCursor> OpenDatabase(DataParameter::DB backend, const std::string& uri);
 // Creates the folder. Throws kInvalidArgument if the path exists.
 std::unique_ptr<DatabaseWriter> CreateDatabase(DataParameter::DB backend, const std::string& uri);

@@ -63,7 +63,7 @@ bool ParseDatum(std::string_view record, Datum* datum, std::string_view* data) {
     *datum = {};
     return false;
   }
-  if (split.data && !datum->has_data()) {  // otherwise a later field of the same number wins
+  if (split.data && !datum->has_data()) {  // otherwise a later data field wins
     *data = *split.data;
     datum->set_data("");
   }
