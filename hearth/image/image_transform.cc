@@ -142,7 +142,7 @@ void ImageTransform::ApplyAll(std::span<const std::string_view> encoded,
                               std::vector<bool>* failed) const {
   Require(encoded.size() == seeds.size(), ErrorCode::kInvalidArgument,
           "{} images have {} seeds: give one seed per image", encoded.size(), seeds.size());
-  // bytes instead of bits, because threads write adjacent elements
+  // Bytes instead of bits, because threads write adjacent elements.
   std::vector<uint8_t> lost(encoded.size(), 0);
   ForEach(static_cast<int64_t>(encoded.size()), threads, [&](int64_t i) {
     std::byte* image = out + i * bytes_per_image();

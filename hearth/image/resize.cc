@@ -74,7 +74,7 @@ Image Resize(const Image& image, int64_t height, int64_t width) {
   int64_t upper_row = -1, lower_row = -1;
   for (int64_t y = 0; y < height; ++y) {
     const Tap& tap = down[y];
-    // the lower row often becomes the upper row of the next output row
+    // The lower row often becomes the upper row of the next output row.
     if (tap.first == lower_row) {
       upper.swap(lower);
       std::swap(upper_row, lower_row);

@@ -1,6 +1,6 @@
 #pragma once
 
-// for CURLOPT_PROTOCOLS, because some hosts' libcurl is too old for its successor
+// Allows CURLOPT_PROTOCOLS, because some hosts' libcurl is too old for its successor.
 #define CURL_DISABLE_DEPRECATION
 #include <curl/curl.h>
 

@@ -32,7 +32,7 @@ std::unique_ptr<FileSystem> OpenWebHdfs(const RemoteUri& named) {
   }
   options.user = HadoopUser();
   options.kerberos = WantsKerberos(conf);
-  // the URI refers to the default file system, even if HEARTH_WEBHDFS sets its addresses
+  // The URI refers to the default file system, even if HEARTH_WEBHDFS sets its addresses.
   if (uri.authority.empty()) {
     const std::string own = conf.Get("fs.defaultFS");
     if (Scheme(own) == uri.scheme) uri.authority = ParseRemote(own).authority;

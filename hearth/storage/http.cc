@@ -15,12 +15,12 @@
 namespace hearth::storage {
 namespace {
 
-// the kernel would wait two minutes for a host that drops packets
+// The kernel would wait two minutes for a host that drops packets.
 constexpr long kConnectSeconds = 10;
 // An upload fails if its average rate is below this number of bytes per second: a tenth of a 10
 // Mbit/s link.
 constexpr double kSlowestBytes = 100e3;
-// number of connections, enough for some simultaneous readers and writers
+// Number of idle connections to keep, enough for some simultaneous readers and writers.
 constexpr size_t kMaxIdle = 8;
 // A redirect to a DataNode contains a path, which has at most 8,000 characters before escaping, and
 // a token.
@@ -270,7 +270,7 @@ HttpAnswer HttpClient::Send(const HttpRequest& request) {
   SetLimits(request, handle.get());
   curl.set(handle.get(), CURLOPT_ERRORBUFFER, detail);
   curl_slist* headers = curl.append(nullptr, "Content-Type: application/octet-stream");
-  // disables "Expect: 100-continue", because servers that do not support it cost a second
+  // Disables "Expect: 100-continue", because servers that do not support it cost a second.
   headers = curl.append(headers, "Expect:");
   const std::unique_ptr<curl_slist, decltype(curl.free_list)> kept(headers, curl.free_list);
   SetExchange(&exchange, headers);

@@ -81,7 +81,7 @@ LibHdfsLibrary LoadLibrary() {
   load("hdfsRename", &hdfs.rename);
   load("hdfsDelete", &hdfs.remove);
   load("hdfsCreateDirectory", &hdfs.make_folders);
-  // not available in every version
+  // Not available in every version.
   library.Find("hdfsGetLastExceptionRootCause", &hdfs.root_cause);
   return hdfs;
 }

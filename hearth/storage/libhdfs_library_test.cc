@@ -62,7 +62,7 @@ TEST_F(LibHdfsLibraryTest, ErrorNamesTheSettingsIfNotFound) {
 }
 
 TEST_F(LibHdfsLibraryTest, FoldersWithoutTheFileAreSkipped) {
-  // a folder with the library's name
+  // A folder with the library's name.
   std::filesystem::create_directories(folder_ / "lib/native/libhdfs.so");
   std::ofstream(folder_ / "libhdfs.so") << "x";
   Set("ARROW_LIBHDFS_DIR", "/nowhere");

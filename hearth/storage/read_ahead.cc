@@ -33,7 +33,7 @@ ReadAhead::~ReadAhead() {
 void ReadAhead::AbandonInChild() {
   if (process_ == getpid()) return;
   process_ = getpid();
-  // intentionally leaked, because its destructor would wait forever
+  // Intentionally leaked, because its destructor would wait forever.
   if (next_.valid()) new std::future<Window>(std::move(next_));
 }
 

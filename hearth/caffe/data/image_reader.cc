@@ -24,7 +24,7 @@ image::Image ToImage(std::string_view planes, const ImageSize& size) {
 }
 
 void RequireCount(size_t count, const ImageSize& size, const char* unit) {
-  // may come from a row, so the product may overflow
+  // The sizes may come from a row, so their product may overflow.
   const std::array dimensions = {size.channels, size.height, size.width};
   Require(CountOf(dimensions) == static_cast<int64_t>(count), ErrorCode::kDataLoss,
           "{} {} are not an image of {} x {} x {}", count, unit, size.channels, size.height,

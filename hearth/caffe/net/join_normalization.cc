@@ -18,7 +18,7 @@ NetLayer* OnlyReader(NetGraph& graph, size_t first, int blob) {
     if (!Has(layer.bottom_ids, blob) && !Has(layer.top_ids, blob)) continue;
     if (reader != nullptr) return nullptr;
     reader = &layer;
-    // in place: later layers read the result of this one
+    // The layer runs in place, so later layers read its result.
     if (Has(layer.top_ids, blob)) return reader;
   }
   return reader;

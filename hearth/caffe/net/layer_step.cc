@@ -75,7 +75,7 @@ void RethrowFromLayer(const Layer& layer, const char* doing, const Blobs& bottom
 }
 
 void LayerSpan::Draw() const noexcept {
-  // excludes most calls of Fetch, which do nothing
+  // Excludes most calls of Fetch, which do nothing.
   constexpr auto kShortest = std::chrono::microseconds(2);
   const auto end = timeline::Clock::now();
   if (begin_ == timeline::Clock::time_point() || end - begin_ < kShortest) return;

@@ -123,7 +123,7 @@ TEST(Net, ReadsParametersFromItsText) {
   net->blob("x").data().fill_(1);
   net->Forward();
   EXPECT_EQ(*net->blob("y").data_ptr(), 12);
-  // the weights are not stored a second time
+  // The weights are not stored a second time.
   EXPECT_TRUE(net->layer("ip").param().blobs().empty());
   EXPECT_THAT([] { NetOf(GivenWeights("blobs { shape { dim: 1 } data: 5 }")); },
               ThrowsMessage<Error>(HasSubstr("blobs is given 1 time(s), but the layer has 2")));

@@ -86,7 +86,7 @@ void RequireCommonLayer(const NetParameter& trained, const std::vector<NetLayer>
 void Net::CopyTrainedLayersFrom(const NetParameter& trained) {
   const LayersByName by_name(graph_.layers);
   RequireCommonLayer(trained, graph_.layers, by_name);
-  // must be first: if a layer does not fit, the copy stops after it has changed other layers
+  // Must be first: if a layer does not fit, the copy stops after it has changed other layers.
   ForgetWeights();
   for (const LayerParameter& source : trained.layer()) {
     const NetLayer* target = by_name.Find(source.name());

@@ -44,7 +44,7 @@ NetParameter ReadModel(const std::string& uri) {
   if (IsHdf5Name(uri)) return ReadModelHdf5(uri);
   const std::string bytes = storage::ReadFile(uri);
   Require(!bytes.empty(), ErrorCode::kDataLoss, "{} is empty; give a file of trained weights", uri);
-  // even if its name has no .h5
+  // HDF5 files are recognized even if their name does not end in .h5.
   if (bytes.starts_with("\x89HDF\r\n\x1a\n")) return ReadModelHdf5(uri);
   NetParameter model;
   ParseWire(bytes, uri, &model);

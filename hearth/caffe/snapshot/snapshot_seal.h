@@ -32,7 +32,7 @@ struct TrainingPosition {
   int current_step = 0;  // step of a multistep learning rate
   uint64_t seed = 0;
   int ranks = 1;
-  // position in the feed; -1 if unknown, as in snapshots written by Caffe
+  // Position in the feed; -1 if unknown, as in snapshots written by Caffe.
   int64_t epoch = 0, fetches = 0;
   std::vector<float> losses;  // the losses in the displayed average
   // For each rank, the number and the hash of the rows that it has read. In the first epoch these

@@ -34,7 +34,7 @@ void SyncedArray::FillZero() { device_to_overwrite().zero_(); }
 const Tensor& SyncedArray::device_to_overwrite() {
   // Must be reset before device(), which fills a cleared array with zeros.
   is_zero_ = false;
-  // true after the caller's write; avoids a copy from the host
+  // True after the caller's write. Setting it here avoids a copy from the host.
   if (remote_.defined()) remote_is_new_ = true;
   return device();
 }

@@ -21,11 +21,11 @@ class ClassifyTest : public FileLayerTest {
                       Path("weights.caffemodel"));
     options_.weights = Path("weights.caffemodel");
     options_.net = Write("deploy.prototxt", Net(3));
-    // channel means: 2, 10, 0
+    // The channel means are 2, 10 and 0.
     WriteMeanFile({3, 1, 2, {1, 3, 10, 10, 0, 0}}, Path("mean.binaryproto"));
     options_.mean = Path("mean.binaryproto");
     options_.labels = Write("labels.txt", "blue\ngreen\nred\nboth\nnone\ntwice\n");
-    // order: blue, green, red
+    // The order is blue, green, red.
     options_.image = Write("p.png", image::EncodePng({1, 1, 3, {52, 40, 20}}));
   }
 

@@ -21,7 +21,7 @@ void CheckResult(int result, const std::string& path, const char* what) {
 }
 
 MDB_val ToVal(std::string_view bytes) {
-  // the LMDB library does not modify the bytes
+  // The cast is safe because the LMDB library does not modify the bytes.
   return {bytes.size(), const_cast<char*>(bytes.data())};
 }
 

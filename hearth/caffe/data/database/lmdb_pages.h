@@ -84,7 +84,7 @@ class LmdbPages : public DatabaseCursor {
   uint64_t root_ = 0;
   size_t depth_ = 0;
   uint64_t records_ = 0;  // according to the meta page
-  // records passed since SeekToFirst or Seek, including skipped ones and the current one
+  // Records passed since SeekToFirst or Seek, including skipped ones and the current one.
   uint64_t read_ = 0;
   bool plain_order_ = true;    // true if keys are in byte order
   std::vector<Level> levels_;  // from the root to the record's leaf; empty after the last record
