@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Below Linux's limit for one read call, almost 2 GiB.
+// Linux transfers almost 2 GiB at most in one read call.
 constexpr size_t kMaxTransferBytes = size_t{1} << 30;
 
 Fd OpenForReading(const std::string& path) {
