@@ -1,5 +1,5 @@
-// Conformance suite of all file systems. HEARTH_TEST_FILES_URI=hdfs://host:port/folder adds a real
-// one; the folder is created and removed.
+// Conformance tests of all file systems. HEARTH_TEST_FILES_URI=hdfs://host:port/folder adds a real
+// HDFS to them. The folder is created and removed.
 #include "hearth/storage/file_system.h"
 
 #include <gmock/gmock.h>
@@ -25,7 +25,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// A file system and a separate folder in it.
+// A file system, and a folder in it for one test.
 class Fixture {
  public:
   virtual ~Fixture() = default;
@@ -65,7 +65,8 @@ class HttpFsFixture : public WebHdfsFixture {
   HttpFsFixture() { server_.ActAsHttpFs(); }
 };
 
-// Uses the fake libhdfs over a local folder. The class path is checked by file names only.
+// Uses the fake libhdfs, whose files are in a local folder. Empty files are enough for the class
+// path, because only file names are checked.
 class LibHdfsFixture : public Fixture {
  public:
   LibHdfsFixture() : files_("hdfs://cluster", "alice") {

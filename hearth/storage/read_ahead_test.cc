@@ -112,7 +112,7 @@ TEST_F(ReadAheadTest, FetchesLargeReadsDirectly) {
   Expect(file, 1'000'000, 25'000'000);
   EXPECT_EQ(fetches_, 1);
   EXPECT_EQ(fetched_, 25'000'000u);
-  Expect(file, 26'000'000, 10'000'000);  // up to the end
+  Expect(file, 26'000'000, 10'000'000);  // beyond the end of the file
 }
 
 TEST_F(ReadAheadTest, ReadsTheFileInAnyOrder) {
@@ -155,7 +155,7 @@ TEST_F(ReadAheadTest, CloseCancelsARunningFetch) {
     Expect(file, 0, 100);
     while (done_ < 2) std::this_thread::yield();
     waits_ = true;
-    Expect(file, 100, 300'000);  // uses the window and starts another fetch, which blocks
+    Expect(file, 100, 300'000);  // reads from the window and starts another fetch, which blocks
   }
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(50));
 }

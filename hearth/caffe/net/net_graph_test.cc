@@ -51,7 +51,7 @@ TEST(NetGraphTest, OnlyALossHasAWeightByDefault) {
   EXPECT_THAT(graph.layers[2].bottom_need_backward, ElementsAre(true, false));
 }
 
-// Caffe's loss layers may be written without a top.
+// The prototxt of a loss layer may omit its top.
 TEST(NetGraphTest, ALossWithoutATopGetsOne) {
   const NetGraph graph = GraphOf(
       "layer { name: 'ip' type: 'InnerProduct' bottom: 'x' top: 'y' "

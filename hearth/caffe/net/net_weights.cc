@@ -28,14 +28,14 @@ void RequireSameBlobCount(const std::string& layer, size_t mine, size_t theirs) 
       layer, mine, theirs);
 }
 
-// The layers of a net by name; the first one if several have it.
+// Finds the layers of a net by name. If several have the same name, finds the first one.
 class LayersByName {
  public:
   explicit LayersByName(const std::vector<NetLayer>& layers) {
     for (const NetLayer& layer : layers) layers_.emplace(layer.layer->name(), &layer);
   }
 
-  // Null if there is none.
+  // Returns null if there is no such layer.
   const NetLayer* Find(const std::string& name) const {
     const auto found = layers_.find(name);
     return found == layers_.end() ? nullptr : found->second;
@@ -45,7 +45,8 @@ class LayersByName {
   std::unordered_map<std::string_view, const NetLayer*> layers_;
 };
 
-// HDF5 models store a shared parameter only at its owner: the others are filled from it.
+// HDF5 models store a shared parameter only for its owner. The other layers then share the owner's
+// values.
 bool IsLeftOut(const BlobProto& proto) { return ShapeOf(proto).empty() && proto.data().empty(); }
 
 bool SharesParam(const NetLayer& layer, size_t i) {
@@ -53,14 +54,14 @@ bool SharesParam(const NetLayer& layer, size_t i) {
   return i < params.size() && !params[i].name().empty();
 }
 
-// The source's parameters, followed by missing shared ones.
+// The number of parameters in `source`, including shared ones that are omitted at the end.
 size_t CountWithShared(const LayerParameter& source, const NetLayer& target) {
   size_t count = source.blobs().size();
   while (count < target.layer->blobs().size() && SharesParam(target, count)) ++count;
   return count;
 }
 
-// If no weights at all match, the file belongs to another net.
+// If no layer name matches, the file belongs to another net.
 void RequireCommonLayer(const NetParameter& trained, const std::vector<NetLayer>& layers,
                         const LayersByName& by_name) {
   std::vector<std::string> theirs, ours;
@@ -81,11 +82,12 @@ void RequireCommonLayer(const NetParameter& trained, const std::vector<NetLayer>
 
 }  // namespace
 
-// Layers are matched by name, as in Caffe: a layer that is to be trained from scratch is renamed.
+// Layers are matched by name, as in Caffe. To train a layer from scratch, rename it.
 void Net::CopyTrainedLayersFrom(const NetParameter& trained) {
   const LayersByName by_name(graph_.layers);
   RequireCommonLayer(trained, graph_.layers, by_name);
-  ForgetWeights();  // first: a layer that does not fit ends the copy after others have changed
+  // Must be first: if a layer does not fit, the copy stops after it has changed other layers.
+  ForgetWeights();
   for (const LayerParameter& source : trained.layer()) {
     const NetLayer* target = by_name.Find(source.name());
     if (target == nullptr) {
@@ -126,11 +128,11 @@ void Net::ShareTrainedLayersWith(Net& other) {
       blobs[i]->ShareData(from);
     }
   }
-  // Nothing refers to this net's own weights any more: their memory can be freed.
+  // This net's own weights are not referenced any more, so their memory can be freed.
   if (shared == params_.all().size()) params_.ReleaseData();
 }
 
-// Of all layers, as parameters may be shared.
+// Applies to all layers, because parameters may be shared.
 void Net::ForgetWeights() {
   for (const NetLayer& layer : graph_.layers) layer.layer->ForgetWeights();
 }
@@ -142,7 +144,7 @@ NetParameter Net::ToProto(bool write_diff) const {
     LayerParameter* param = proto.add_layer();
     *param = layer.layer->param();
     param->clear_blobs();
-    // As Caffe writes it, with a loss layer's default weight explicit.
+    // Like Caffe, writes the default weight of a loss layer explicitly.
     if (layer.traits.is_loss && param->loss_weight().empty()) param->add_loss_weight(1);
     for (const auto& blob : layer.layer->blobs()) WriteBlob(*blob, write_diff, param->add_blobs());
   }

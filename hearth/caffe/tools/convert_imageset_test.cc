@@ -60,7 +60,7 @@ TEST_F(ConvertImagesetTest, StoresPlanarPixelsWithNumberAndPathAsKey) {
         EXPECT_EQ(static_cast<uint8_t>(datum.data()[c * 6 + i]), image.pixels[i * 3 + c]);
       }
     }
-    EXPECT_EQ(datums.rbegin()->second.channels(), 3);  // gray files become color
+    EXPECT_EQ(datums.rbegin()->second.channels(), 3);  // gray files are converted to color
   }
 }
 

@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kCachedPages = 64;
 
-// A plain path may contain a colon, so a scheme is recognized only with its slashes.
+// A plain path may contain a colon, so only "://" marks a URI.
 bool IsElsewhere(std::string_view path) {
   return path.find("://") != std::string_view::npos && !storage::IsLocal(path);
 }
