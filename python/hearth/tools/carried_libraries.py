@@ -1,4 +1,4 @@
-"""Finds the shared libraries that compiled parts need and other hosts may lack, by ldd."""
+"""Finds, with ldd, the shared libraries that compiled parts need and that other hosts may lack."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ _MISSING = re.compile(r"^\s*(\S+) => not found$")
 
 
 def libraries_of(files: Iterable[Path]) -> dict[str, Path]:
-    """Paths by name of the libraries that `files` need, directly or not, except those of any Linux.
+    """Paths by name of the libraries that `files` need, directly or indirectly, except those that
+    any Linux has.
 
     Raises:
-        HearthError: one is missing, or ldd is not installed.
+        HearthError: a library is missing, or ldd is not installed.
     """
     paths = [str(file) for file in files]
     if not paths:
