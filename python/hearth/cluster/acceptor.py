@@ -31,9 +31,9 @@ _PAUSE_S = 0.05
 class Acceptor:
     """One listener. Its thread accepts connections until close(); errors do not stop it.
 
-    Each client with the same handshake_terms() gets a thread, which calls `admit` with the client's
-    channel and closes the channel when `admit` returns. On a unix socket, a process of another user
-    is refused before any byte is read.
+    Each client whose handshake_terms() equal `terms` is served by a separate thread, which calls
+    `admit` with the client's channel and closes the channel when `admit` returns. On a unix socket,
+    a process of another user is refused before any byte is read.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class Acceptor:
     def _end_oldest(self) -> None:
         for oldest in self._unauthenticated:
             del self._unauthenticated[oldest]
-            oldest.end()  # its thread's handshake fails, and the thread closes it
+            oldest.end()  # fails its thread's handshake; the thread closes it
             return
 
     def _serve(self, peer: Channel, who: str) -> None:

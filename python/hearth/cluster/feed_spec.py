@@ -14,7 +14,7 @@ from hearth.errors import invalid
 
 @dataclass(frozen=True)
 class FeedSpec:
-    """One feed job, the same for all its tasks; travels in Spark's task closure."""
+    """One feed job, the same for all its tasks; sent in Spark's task closure."""
 
     token: str
     nodes: tuple[Message, ...]  # nodes that take rows

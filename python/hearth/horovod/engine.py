@@ -115,7 +115,8 @@ class Engine:
         return future
 
     def close(self) -> None:
-        """Leaves; operations in flight fail, also on ranks that wait for this one. Idempotent."""
+        """Leaves the group; operations in flight fail, also on ranks that wait for this one.
+        Idempotent."""
         self._end("this rank has called shutdown()")
         self._link.close()
         self._thread.join()

@@ -21,8 +21,8 @@ class ProcessSet:
     ranks: list[int] | None = None
 
     def __init__(self, ranks_or_comm: Sequence[int]):
-        """Raises ValueError unless it is a sequence of distinct ranks; MPI communicators are not
-        supported."""
+        """Raises ValueError unless `ranks_or_comm` is a sequence of distinct ranks: MPI
+        communicators are not supported."""
         try:
             ranks = [int(rank) for rank in ranks_or_comm]
         except TypeError:

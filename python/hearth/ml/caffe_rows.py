@@ -59,8 +59,8 @@ class _NumberedRows:
         self.count = 0  # rows so far
 
     def numbered(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The columns of the net's layer, and a column with each row's number in the partition as
-        its name.
+        """The columns of the net's layer, and a column `id` with each row's number in the
+        partition.
 
         Does not wait for results, because invalid rows have none. The rings to and from the net
         limit how far it reads ahead.

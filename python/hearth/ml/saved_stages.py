@@ -150,8 +150,8 @@ class StageWriter(DefaultParamsWriter):
     """Writes Params, the code, and the stage's files."""
 
     def _handleOverwrite(self, path: str) -> None:
-        """Removes the old content. Spark's method needs a JVM, which a Spark Connect client lacks,
-        so that overwrites the path with an empty table instead."""
+        """Removes the old content. Spark's method needs a JVM. A Spark Connect client has none, so
+        it overwrites the path with an empty table."""
         if HadoopFiles.of(self.sparkSession) is not None:
             super()._handleOverwrite(path)
         else:

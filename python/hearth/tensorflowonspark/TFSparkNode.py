@@ -198,7 +198,7 @@ def train(
 def inference(
     cluster_info: Sequence[Mapping[str, Any]], feed_timeout: float = 600, qname: str = "input"
 ) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    """The body of an inference: yields one result per row, in order."""
+    """The body of an inference job: yields one result per row, in order."""
     from hearth.cluster.task import feed_task
     from hearth.rows.pickles import batches_of_pickles, pickle_rows
 

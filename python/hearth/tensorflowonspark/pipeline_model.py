@@ -28,7 +28,7 @@ _TEXTS: dict[type, str] = {str: "string", bytes: "binary"}
 
 @dataclass(frozen=True)
 class ModelSpec:
-    """A model, and the mapping of columns to its tensors; travels in Spark's task closure.
+    """A model, and the mapping of columns to its tensors; sent in Spark's task closure.
 
     `digest`: hash of the model's files when transform() was called; empty: not checked.
     """

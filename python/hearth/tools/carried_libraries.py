@@ -17,7 +17,7 @@ _EVERYWHERE = re.compile(
     r"(linux-vdso|ld-linux.*|libc|libm|libdl|libpthread|librt|libutil|libresolv|libnsl|libanl"
     r"|libgcc_s|libstdc\+\+)\.so"
 )
-# TensorFlow's library is loaded already in the process that loads the plug-in.
+# TensorFlow's library, which is already loaded in the process that loads the plug-in.
 _OF_THE_LOADER = re.compile(r"libtensorflow")
 _FOUND = re.compile(r"^\s*(\S+) => (.+?) \(0x[0-9a-f]+\)$")
 _MISSING = re.compile(r"^\s*(\S+) => not found$")

@@ -121,8 +121,8 @@ def loaded_part(image: bytes) -> bytes:
         _, _, offset, _, _, length = struct.unpack_from("<IIQQQQ", image, at)
         end = max(end, offset + length)
     header = bytearray(image[:end])
-    struct.pack_into("<Q", header, 40, 0)  # no section table,
-    struct.pack_into("<HH", header, 60, 0, 0)  # no entries
+    struct.pack_into("<Q", header, 40, 0)  # offset of the section table
+    struct.pack_into("<HH", header, 60, 0, 0)  # its number of entries, and the index of their names
     return bytes(header)
 
 

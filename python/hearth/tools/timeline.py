@@ -124,7 +124,7 @@ def clocks(processes: Sequence[Process]) -> dict[str, Clock]:
     found: dict[str, Clock] = {}
     spans = {machine: _operation_times(processes, machine) for machine in _machines(processes)}
     walls = {process.machine: process.wall_us for process in reversed(processes)}
-    for first in spans:  # repeated for each machine without common operations
+    for first in spans:  # starts again at each machine that shares no operation with earlier ones
         if first in found:
             continue
         base = walls[next(iter(spans))]

@@ -1,8 +1,8 @@
 """Listens for connections of feed tasks: on a unix socket for this host, on a TCP port for others.
 
-The supervisor owns it, so that it can report why a node has ended. A client proves that it knows
-the cluster's token, and that it looks for this node, before any of its bytes is parsed; then its
-connection is passed to the node.
+The supervisor owns it, so that it can report why a node has ended. Before any of a client's bytes
+is parsed, the client proves that it knows the cluster's token, and that it is looking for this
+node; then its connection is passed to the node.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ RESULT_SCHEMA = "partition int, rows bigint, hash string"
 
 @dataclass(frozen=True)
 class DatasetSpec:
-    """One delivery of a dataset, the same for all its tasks; travels in Spark's task closure.
+    """One delivery of a dataset, the same for all its tasks; sent in Spark's task closure.
 
     `nodes`: the node of each rank; `owners`: the rank of each partition; `grouped`: a task delivers
     several partitions, from a grouped() frame, instead of one.

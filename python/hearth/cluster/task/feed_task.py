@@ -185,7 +185,8 @@ class Connection:
         self._channel.close()
 
 
-# One per node that this Python worker feeds; Spark reuses the worker for further tasks.
+# By address, a connection to each node that this Python worker feeds. Spark reuses the worker for
+# further tasks.
 _connections: dict[str, Connection] = {}
 
 

@@ -121,8 +121,8 @@ def make_job(
 
 
 def _captures(logs: str, rank: int | None, here: bool) -> str:
-    """Where a node's output goes in addition to the executor's log files: "driver", or nowhere
-    (""). "here": the executor's output is the driver's terminal."""
+    """Where a node's output goes in addition to the executor's log files: "driver", nowhere (""),
+    or "here" if the executor's output is the driver's terminal."""
     if logs == "none" or (logs == "rank0" and rank != 0):
         return ""
     return "here" if here else "driver"

@@ -15,7 +15,8 @@ from hearth.horovod.tensorflow.operations import allreduce
 
 
 def callback_class(keras: Any, module: str, part: type) -> Any:
-    """Makes a class of this module a Callback of `keras`. `module`: from which users import it."""
+    """Makes a class of this module a Callback of `keras`. `module`: the module from which users
+    import it."""
     about = {"__module__": module, "__doc__": part.__doc__}
     return type(part.__name__, (part, keras.callbacks.Callback), about)
 

@@ -41,7 +41,7 @@ def DistributedOptimizer(
 ) -> Any:
     """Makes a Keras optimizer apply the ranks' reduced gradients, and returns it.
 
-    Returns the same object, so a saved model loads with the plain optimizer. Under mixed_float16
+    It remains the same object, so a saved model loads with the plain optimizer. Under mixed_float16
     all ranks apply a step, or none does.
 
     Args:

@@ -41,8 +41,8 @@ class Lines:
 
 
 def _shown(line: bytes) -> str | None:
-    """The text of a line that stays on a terminal. None for only blanks and carriage returns, as
-    bars write."""
+    """The text that a terminal shows at the end of a line; None if there are only blanks and
+    carriage returns."""
     parts = [part for part in line.split(b"\r") if part.strip()]
     if not parts:
         return None if b"\r" in line else ""

@@ -67,8 +67,8 @@ class Relay:
         return dict(zip(("stdout", "stderr"), self._ends, strict=False))
 
     def start(self) -> None:
-        """Called after the program's start: closes this process's copies of its ends, and starts
-        the thread."""
+        """Called after the program's start: closes the program's ends of the pipes and the socket
+        in this process, and starts the thread."""
         self.program_end.close()
         for fd in self._ends:
             os.close(fd)
