@@ -62,7 +62,8 @@ class Coordinator:
         self._inbox.put((rank, message))
 
     def remove(self, rank: int, reason: str, lost: bool) -> None:
-        """Reports that a rank's connection has ended; `lost`: without a "bye" message."""
+        """Reports that a rank's connection has ended; `lost`: whether it ended without a "bye"
+        message."""
         self._inbox.put((rank, {"gone": reason, "lost": lost}))
 
     def close(self) -> None:

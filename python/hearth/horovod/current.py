@@ -1,4 +1,4 @@
-"""This process's connection to the other ranks: at most one at a time."""
+"""This process's connection to the other ranks, of which there is at most one at a time."""
 
 from __future__ import annotations
 

@@ -19,7 +19,8 @@ class EarlyStop:
     """
 
     def __init__(self, monitor: str, patience: int, min_delta: float = 0.0, mode: str = "auto"):
-        """`mode`: "min", "max", or "auto": "max" for names such as accuracy."""
+        """`mode`: "min", "max", or "auto", which is "max" for names such as accuracy, otherwise
+        "min"."""
         self.monitor, self._patience, self._min_delta = monitor, patience, min_delta
         name = monitor.lower()
         greater = mode == "max" or (mode == "auto" and any(word in name for word in _GREATER))

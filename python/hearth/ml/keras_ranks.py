@@ -20,7 +20,7 @@ class KerasRanks(Protocol):
         """Makes an optimizer apply the mean of the ranks' gradients."""
 
     def total(self, values: list[float]) -> list[float]:
-        """Sums over the ranks, bitwise equal on each."""
+        """The sum of each value over the ranks, bitwise equal on all ranks."""
 
     def share(self, data: bytes) -> bytes:
         """Returns rank 0's bytes on all ranks."""
@@ -57,7 +57,7 @@ class TensorFlowRanks:
         self._hvt.DistributedOptimizer(optimizer)
 
     def total(self, values: list[float]) -> list[float]:
-        """Sums over the ranks, bitwise equal on each."""
+        """The sum of each value over the ranks, bitwise equal on all ranks."""
         found = self._hvt.allreduce(np.array(values, np.float64), "sum", name="figures")
         return [float(value) for value in found.numpy()]
 
@@ -89,7 +89,7 @@ class TorchRanks:
         object.__setattr__(optimizer, "apply", MethodType(apply, optimizer))
 
     def total(self, values: list[float]) -> list[float]:
-        """Sums over the ranks, bitwise equal on each."""
+        """The sum of each value over the ranks, bitwise equal on all ranks."""
         import torch
         import torch.distributed as dist
 

@@ -279,7 +279,7 @@ class Trainer:
         self.run["stopped"] = stops > 0
 
     def _total(self, values: list[float]) -> list[float]:
-        """Sums over the ranks, bitwise equal on each."""
+        """The sum of each value over the ranks, bitwise equal on all ranks."""
         if self.world == 1:
             return values
         on_gpu = dist.get_backend() == "nccl"

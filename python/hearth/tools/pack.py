@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def run(arguments: Sequence[str]) -> int:
     """Like main(), but raises errors."""
     flags = _parser().parse_args(list(arguments))
-    program = program_of(flags.program)  # first, because packing takes minutes
+    program = program_of(flags.program)  # raises errors before packing, which takes minutes
     target = Path(flags.output).absolute()
     if not target.parent.is_dir():
         raise HearthError(f"-o {flags.output}: the folder {target.parent} does not exist")

@@ -111,7 +111,7 @@ def _add(archive: tarfile.TarFile, entry: Entry) -> int:
 
 def loaded_part(image: bytes) -> bytes:
     """Cuts a 64-bit little-endian ELF file after its last loaded byte. This omits the section table
-    and debug symbols, a fifth of oneDNN. Other files are returned unchanged."""
+    and debug symbols, a fifth of oneDNN's library. Other files are returned unchanged."""
     if image[:6] != b"\x7fELF\x02\x01":
         return image
     (first,) = struct.unpack_from("<Q", image, 32)

@@ -117,7 +117,8 @@ class RowSource:
         self._queue.terminate()
 
     def commit(self, rows: int | None = None) -> None:
-        """Marks all rows taken so far as safe, or the first `rows` of them."""
+        """Marks all rows taken so far, or the first `rows` of them, as safe: they are not sent
+        again."""
         self._queue.commit(rows)
 
     @property

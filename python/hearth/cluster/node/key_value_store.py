@@ -49,7 +49,7 @@ class KeyValueStore:
             self._changed.notify_all()
 
     def fail(self, reason: str) -> None:
-        """Ends all waits after the cluster's failure."""
+        """Ends all waits with an error, because the cluster has failed."""
         with self._changed:
             self._failed = reason
             self._changed.notify_all()

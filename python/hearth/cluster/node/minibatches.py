@@ -37,7 +37,8 @@ class Source(Protocol):
         """Waits for up to `count` rows, as slices of chunks that fit_together()."""
 
     def commit(self, rows: int | None = None) -> None:
-        """Marks all rows returned so far as safe, or the first `rows` of them."""
+        """Marks all rows returned so far, or the first `rows` of them, as safe: they are not sent
+        again."""
 
     def terminate(self) -> None:
         """Ends the source: no more rows are needed."""
@@ -136,8 +137,8 @@ class Minibatches:
         self.done_feeding = True
 
     def commit(self, rows: int | None = None) -> None:
-        """Marks all rows returned so far as safe, e.g. in a checkpoint, or the first `rows` of
-        them.
+        """Marks all rows returned so far, or the first `rows` of them, as safe, e.g. because a
+        checkpoint includes them.
 
         If a cluster with restart=True restarts, every partition with rows that are not safe is sent
         again. Commits also count as progress: a cluster is not restarted if a process is killed
@@ -176,7 +177,7 @@ def fit_together(chunk: Chunk, other: Chunk) -> bool:
 
 
 def as_rows(chunks: list[Chunk], columns: list[str] | None = None) -> list[Any]:
-    """All rows in one list; columnar rows become tuples, of only `columns` if given."""
+    """All rows in one list. Columnar rows become tuples, which contain only `columns` if given."""
     rows: list[Any] = []
     for chunk in chunks:
         if isinstance(chunk, Columns):

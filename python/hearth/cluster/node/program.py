@@ -88,7 +88,7 @@ def _run(
         place.offer(context.place())
         if isinstance(arguments, list):
             sys.argv = arguments
-        gc.freeze()  # modules live as long as the process: collections need not visit them
+        gc.freeze()  # excludes modules from collections, as they live as long as the process
         gc.enable()
         results.give(context, main_function(arguments, context), manager.report_value)
     except SystemExit as end:
@@ -115,8 +115,8 @@ def _listen(channel: Channel, server: FeedServer) -> None:
         while True:
             _handle(*channel.receive(descriptors=1), server)
     except (EOFError, OSError):
-        pass  # the supervisor has ended, and so has the cluster
-    except Exception as error:  # to go on would lose messages of the driver
+        pass  # the supervisor has ended, and with it this node
+    except Exception as error:  # continuing would lose messages of the driver
         traceback.print_exc()
         text = f"its feed failed: {type(error).__name__}: {error}"
         with suppress(OSError):

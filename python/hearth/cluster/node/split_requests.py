@@ -68,7 +68,7 @@ class SplitRequests:
             answers.put(message)
 
     def fail(self, reason: str) -> None:
-        """Ends all waits after the cluster's failure."""
+        """Ends all waits with an error, because the cluster has failed."""
         with self._lock:
             self._failed = reason
             for answers in self._waiting.values():

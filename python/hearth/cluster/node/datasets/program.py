@@ -199,7 +199,7 @@ class NodeDatasets:
         _note(dataset, message, fd)
 
     def fail(self, reason: str) -> None:
-        """Ends all waits after the cluster's failure."""
+        """Ends all waits with an error, because the cluster has failed."""
         with self._changed:
             self._failure = self._failure or reason
             self._changed.notify_all()

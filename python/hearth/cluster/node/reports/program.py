@@ -24,8 +24,8 @@ _FLUSH_S = 5.0
 class ProgramReports:
     """Reports of one node's program. Thread-safe.
 
-    Sent reports survive the process in the supervisor's socket. If the socket is full, reports are
-    queued here, and thinned out.
+    A sent report is in the supervisor's socket, so it survives this process. If the socket is full,
+    reports are queued here, and thinned out.
     """
 
     def __init__(
