@@ -155,16 +155,14 @@ def run(
         reservation_timeout: seconds for all nodes to start.
         queues: names of the feeds; "output" and "error" exist for programs that name them.
         eval_node: make one node the evaluator (InputMode.TENSORFLOW).
-        release_port: free each node's port just before map_fun runs; otherwise ctx.release_port()
-            frees it.
+        release_port: free each node's port before map_fun runs; False: ctx.release_port() does.
         restart: if an executor is lost, or a node is killed by SIGKILL, train() and shutdown()
             start all nodes again, with ctx.restart_count one higher, and send again all rows that
             are not safe (see DataFeed.commit). main_fun resumes from its own checkpoint.
 
     Raises:
         AssertionError: the roles do not add up to num_executors.
-        ReservationTimeoutError: not all nodes started; the message lists them, with possible
-            reasons.
+        ReservationTimeoutError: not all nodes started; the message has possible reasons.
         NodeError: a node failed while it started.
     """
     background = input_mode == InputMode.SPARK

@@ -1,5 +1,4 @@
-"""The torch.distributed backend "hearth", which exchanges CPU tensors through the core's
-collective.
+"""The torch.distributed backend "hearth": exchanges CPU tensors through the core's collective.
 
     torch.distributed.init_process_group("hearth")
 
@@ -108,8 +107,7 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
         return NAME
 
     def allreduce(self, tensors: Sequence[Tensor], opts: Any, root: str = "") -> Work:
-        """Reduces tensors over all ranks, in place. Sparse tensors can only be summed or
-        averaged."""
+        """Reduces tensors over all ranks, in place; sparse tensors only by sum or mean."""
         if all(tensor.layout == torch.sparse_coo for tensor in tensors):
             return self._sum_sparse(opts, tensors, root)
         check(tensors)
@@ -166,8 +164,7 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
     def reduce_scatter(
         self, outputs: Sequence[Tensor], inputs: Sequence[Sequence[Tensor]], opts: Any
     ) -> Work:
-        """Reduces a list of one tensor per rank; each rank receives the result at its own
-        position."""
+        """Reduces a list of one tensor per rank; rank i receives result i."""
         [output], [parts] = outputs, inputs
         return self.reduce_scatter_single(output, torch.cat([p.reshape(-1) for p in parts]), opts)
 
@@ -291,8 +288,7 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
         own = self.rank()
         outputs[own].copy_(inputs[own])
         waits, ends = [], []
-        # Each rank exchanges with the others in ascending order, and the lower rank of a pair sends
-        # first, so no cycle of waits can form.
+        # In ascending order, and the lower rank of a pair sends first: no cycle of waits can form.
         for other in (rank for rank in range(self.size()) if rank != own):
             if own < other:
                 waits.append(self._send(opts, inputs[other], other))

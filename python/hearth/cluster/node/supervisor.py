@@ -54,8 +54,7 @@ class Supervisor:
         self._inbox: queue.SimpleQueue[Message] = queue.SimpleQueue()
         self._member: Any = None
         self._stopping = False
-        # The cluster restarts, and its next start may need the files held here.
-        self._keeping = False
+        self._keeping = False  # the cluster restarts, and may need the files held here
         self._ended = False
         self._host_name = socket.gethostname()
         self._where = f"{job['name']} on host {self._host_name}"
@@ -215,8 +214,7 @@ class Supervisor:
             with suppress(OSError):
                 self._channel.send({"op": "fail", "reason": reason})
             return True
-        # The driver, the executor or the Spark task has ended. Only a background node outlives its
-        # task.
+        # The driver, the executor or the Spark task has ended. A background node outlives its task.
         return kind is Kind.TASK_ENDED and self._job["background"]
 
     def _on_child(self, ended: dict[str, Any]) -> bool:
@@ -258,7 +256,7 @@ class Supervisor:
         return self._job["background"]
 
     def _report_to_task(self, message: dict[str, Any]) -> None:
-        """Reports the node's end to its task. A task that only holds the node's resources gets no
+        """Reports the node's end to its task. A task that holds the node's resources gets no
         report: it stays until it is stopped."""
         if not self._job["holds"]:
             with suppress(OSError):
@@ -307,8 +305,7 @@ class Supervisor:
             self._inbox.put(Message(Kind.TASK_ENDED))
 
     def _watch_executor(self) -> None:
-        """Reports the executor's end, even if the executor's Python daemon ended too early to
-        report it."""
+        """Reports the executor's end, as the executor's Python daemon may end without a report."""
         try:
             fd = os.pidfd_open(self._job["executor_pid"])
         except (OSError, AttributeError):
@@ -351,8 +348,7 @@ class Supervisor:
 
 
 def _collective_key(token: str) -> str:
-    """A key derived from the cluster's token, so that a program which uses it reveals nothing about
-    the token."""
+    """A key derived from the cluster's token, so that programs do not need the token."""
     return hmac.new(token.encode(), b"collective", "sha256").hexdigest()
 
 
