@@ -63,12 +63,12 @@ def local_size() -> int:
 
 
 def cross_rank() -> int:
-    """The number of this host among those with a process of the same local rank."""
+    """This host's number among the hosts that have a process of the same local rank."""
     return _peers().index(rank())
 
 
 def cross_size() -> int:
-    """The number of hosts with a process of the same local rank."""
+    """The number of hosts that have a process of the same local rank."""
     return len(_peers())
 
 

@@ -1,4 +1,4 @@
-"""This process's connection to the other ranks: at most one at a time."""
+"""This process's connection to the other ranks, of which there is at most one at a time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hearth.errors import invalid
 from hearth.horovod import names, rendezvous
 from hearth.horovod.engine import Engine
 
-_TIMEOUT_S = 600.0  # for all ranks to connect
+_TIMEOUT_S = 600.0  # limit for all ranks to connect
 
 _lock = threading.Lock()
 _numbers = itertools.count()
@@ -48,7 +48,7 @@ atexit.register(disconnect)
 
 
 def _forget() -> None:
-    """For a forked child, which has none of the threads."""
+    """Called in a forked child, where the engine's threads do not exist."""
     global _engine
     _engine = None
 

@@ -36,16 +36,18 @@ def map_blocks(
     """The frame with new columns that `function` computes from each block.
 
     Args:
-        function: gets an array per column by the names of its parameters, [rows, ...], and returns
-            a dict of arrays by the names of the new columns, with the block's number of rows, or
-            one array if `outputs` names one column. It may use NumPy or TensorFlow (whose functions
-            accept arrays), be a Keras model or a PyTorch module, or have a parameter annotated
-            `torch.Tensor`: the last two get tensors. It is sent to the executors by cloudpickle.
+        function: its parameters are names of columns, for each of which it gets an array [rows,
+            ...]. It returns a dict of arrays by the names of the new columns, each with the block's
+            number of rows, or one array if `outputs` names one column. It may use NumPy or
+            TensorFlow (whose functions accept arrays), or be a Keras model. A PyTorch module, or a
+            function with a parameter annotated `torch.Tensor`, gets tensors. It is sent to the
+            executors by cloudpickle.
         frame: columns of numbers, arrays of one length, Spark ML's vectors. A null in a column that
             the function reads is an error, as is a result that does not fit its column's type.
-        outputs: Spark types of the new columns: "z double, w array<float>". Without it a job
-            infers them from the first two rows.
-        columns: the columns to read, in the order of the parameters, if the names differ.
+        outputs: Spark types of the new columns: "z double, w array<float>"; None: a job infers them
+            from the first two rows.
+        columns: the columns to read, in the order of the parameters, if the parameters have other
+            names.
         trim: return only the new columns, which may have a different number of rows.
 
     Raises:
@@ -67,17 +69,17 @@ def map_blocks(
 def reduce_blocks(
     function: Callable[..., Any], frame: DataFrame, columns: Sequence[str] | None = None
 ) -> dict[str, np.ndarray]:
-    """Reduces rows: `function` makes one row of each block, then one of two such rows, and so on.
+    """Reduces all rows to one: `function` reduces each block to one row, then pairs of such rows.
 
     Args:
-        function: as of map_blocks(); returns, for each column that it reads, one row of that
-            column's shape by its name. It must not depend on the order of rows. A parameter may
-            also be named after the column with the suffix "_input".
-        frame: as of map_blocks().
-        columns: as of map_blocks().
+        function: as for map_blocks(), but returns one row for each column that it reads, by the
+            column's name and in the shape of its rows. The result must not depend on the order of
+            rows. A parameter may also be the column's name with the suffix "_input".
+        frame: as for map_blocks().
+        columns: as for map_blocks().
 
     Returns:
-        An array for each column. The last rows, one per partition, are reduced in this process.
+        An array for each column. The rows of the partitions, one each, are reduced in this process.
 
     Raises:
         ValueError: there are no rows, or the results do not have the shape of the rows.
@@ -107,7 +109,7 @@ def _prepared(
         names = [_column_of(name, frame.columns) for name in names]
     table = stage_frame(call, frame, names)
     tensors = _takes_tensors(function)
-    # A module's weights are float32.
+    # Vectors become float32, the type of a module's weights.
     single = table.vectors if tensors else ()
     program = cloudpickle.dumps(function)
     return block_tasks.Blocks(program, tuple(names), table.read, tensors, single), table
@@ -119,7 +121,7 @@ def _column_of(parameter: str, known: Sequence[str]) -> str:
 
 
 def _parameters(function: Callable[..., Any]) -> list[str]:
-    """Names of the function's arguments. Raises ValueError if they are unknown."""
+    """Names of the function's parameters. Raises ValueError if they are unknown."""
     called = getattr(function, "forward", None) if _is_module(function) else function
     try:
         parameters = list(inspect.signature(cast(Any, called)).parameters.values())
@@ -140,7 +142,7 @@ def _is_module(function: Any) -> bool:
 
 
 def _takes_tensors(function: Any) -> bool:
-    """Whether it takes PyTorch tensors instead of arrays."""
+    """Whether the function takes PyTorch tensors instead of arrays."""
     if _is_module(function):
         return True
     notes = getattr(function, "__annotations__", {})

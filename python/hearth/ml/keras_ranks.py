@@ -11,7 +11,7 @@ from hearth.errors import invalid
 
 
 class KerasRanks(Protocol):
-    """One process among the ranks. Methods are collective calls of one thread."""
+    """One process among the ranks. Methods are collective calls, which only one thread may make."""
 
     rank: int
     size: int
@@ -20,10 +20,10 @@ class KerasRanks(Protocol):
         """Makes an optimizer apply the mean of the ranks' gradients."""
 
     def total(self, values: list[float]) -> list[float]:
-        """Sums over the ranks, bitwise equal on each."""
+        """The sum of each value over the ranks, bitwise equal on all ranks."""
 
     def share(self, data: bytes) -> bytes:
-        """Rank 0's bytes."""
+        """Returns rank 0's bytes on all ranks."""
 
 
 class Alone:
@@ -57,12 +57,12 @@ class TensorFlowRanks:
         self._hvt.DistributedOptimizer(optimizer)
 
     def total(self, values: list[float]) -> list[float]:
-        """Sums over the ranks, bitwise equal on each."""
+        """The sum of each value over the ranks, bitwise equal on all ranks."""
         found = self._hvt.allreduce(np.array(values, np.float64), "sum", name="figures")
         return [float(value) for value in found.numpy()]
 
     def share(self, data: bytes) -> bytes:
-        """Rank 0's bytes."""
+        """Returns rank 0's bytes on all ranks."""
         [size] = self.total([float(len(data)) if self.rank == 0 else 0.0])
         own = data if self.rank == 0 else bytes(int(size))
         found = self._hvt.broadcast(np.frombuffer(own, np.uint8), name="checkpoint")
@@ -85,11 +85,11 @@ class TorchRanks:
         def apply(this: Any, grads: Any, trainable_variables: Any = None) -> Any:
             return own(this, _means(list(grads), self.size), trainable_variables)
 
-        # On this object only, so that Keras saves it with its own class.
+        # Changes only this object, so that Keras saves it as its original class.
         object.__setattr__(optimizer, "apply", MethodType(apply, optimizer))
 
     def total(self, values: list[float]) -> list[float]:
-        """Sums over the ranks, bitwise equal on each."""
+        """The sum of each value over the ranks, bitwise equal on all ranks."""
         import torch
         import torch.distributed as dist
 
@@ -99,7 +99,7 @@ class TorchRanks:
         return found
 
     def share(self, data: bytes) -> bytes:
-        """Rank 0's bytes."""
+        """Returns rank 0's bytes on all ranks."""
         import torch
         import torch.distributed as dist
 

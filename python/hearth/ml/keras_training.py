@@ -28,10 +28,10 @@ _POLICIES = {"bf16": "mixed_bfloat16", "fp16": "mixed_float16"}
 
 
 class KerasTrainer:
-    """Trains a model with fit() on this rank's minibatches. One thread uses it.
+    """Trains a model with fit() on this rank's minibatches. Not thread-safe.
 
     Attributes:
-        model: compiled; run: saved in checkpoints in addition to its weights.
+        model: the compiled model; run: state that checkpoints contain in addition to the weights.
     """
 
     def __init__(self, code: TrainingCode, spec: TrainingSpec, ranks: KerasRanks):
@@ -77,7 +77,7 @@ class KerasTrainer:
         )
 
     def _check_compiled(self) -> None:
-        """Only the learning rate of a compiled model's optimizer can be set."""
+        """Raises ValueError if Params other than the learning rate are set for a compiled model."""
         spec = self.spec
         options = {
             "optimizerArgs": spec.optimizer_args, "lossWeights": spec.loss_weights,
@@ -98,7 +98,7 @@ class KerasTrainer:
         validation: Any = None,
         after_epoch: Callable[[dict[str, Any]], None] = lambda row: None,
     ) -> None:
-        """Trains until the configured number of epochs.
+        """Trains until the configured number of epochs is reached.
 
         Args:
             train, validation: loaders of minibatches {column: array}.
@@ -131,14 +131,14 @@ class KerasTrainer:
         self._sample = x if self._sample is None else self._sample
 
     def outputs(self) -> list[list[Any]] | None:
-        """Type and dimensions of each output; None if nothing was trained."""
+        """[type, number of dimensions without rows] of each output; None if nothing was trained."""
         if self._sample is None:
             return self.run.get("output")
         found = keras.tree.flatten(self.model.predict_on_batch(self._sample))
         return [[str(np.asarray(value).dtype), np.ndim(value) - 1] for value in found]
 
     def validate(self, loader: Any) -> dict[str, float]:
-        """The figures over all ranks' rows, each counted once."""
+        """The figures over all ranks' rows; repeated rows are counted once."""
         if not len(loader):
             raise invalid(NOTHING_HELD)
         rows = [0]
@@ -159,7 +159,7 @@ class KerasTrainer:
                 return file.read()
 
     def state(self) -> bytes:
-        """Weights and the optimizer's variables for restore(), in NumPy's format."""
+        """The weights and the optimizer's variables for restore(), in NumPy's format."""
         data = io.BytesIO()
         arrays = {"w": self.model.get_weights(), "b": self.best or []}
         arrays["o"] = [np.asarray(variable) for variable in self.model.optimizer.variables]
@@ -168,7 +168,7 @@ class KerasTrainer:
         return data.getvalue()
 
     def restore(self, data: bytes) -> None:
-        """Restores a state(). Raises ValueError if it is of another model."""
+        """Restores a state(). Raises ValueError if the state is of another model."""
         with np.load(io.BytesIO(data), allow_pickle=False) as file:
             found = {kind: [file[n] for n in _numbered(file.files, kind)] for kind in "wbo"}
         self.model.optimizer.build(self.model.trainable_variables)
@@ -197,7 +197,8 @@ class Batches(KerasDataset):
 
 
 class _Epochs(keras.callbacks.Callback):
-    """Computes the figures of all ranks at an epoch's end, and what depends on them."""
+    """At an epoch's end, computes the figures of all ranks, keeps the best weights, and calls the
+    user's functions."""
 
     def __init__(self, trainer: KerasTrainer, validation: Any):
         super().__init__()
@@ -236,7 +237,8 @@ class _Epochs(keras.callbacks.Callback):
 
 
 class _End(keras.callbacks.Callback):
-    """Runs after the user's callbacks: agrees on stopping, and ends an epoch."""
+    """Runs after the user's callbacks: makes the ranks agree on whether to stop, and ends an
+    epoch."""
 
     def __init__(self, trainer: KerasTrainer):
         super().__init__()
@@ -276,7 +278,7 @@ def _selected(values: Any, is_new: np.ndarray) -> Any:
 
 
 def as_array(batch: Mapping[str, Any], name: str) -> np.ndarray:
-    """An array of a column: doubles in Keras' float type, bytes of one length as uint8.
+    """A column as an array: doubles in Keras' float type, bytes of one length as uint8.
 
     Raises:
         ValueError: the values do not fit an array.

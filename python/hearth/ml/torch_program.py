@@ -16,7 +16,7 @@ KEPT = 2  # number of checkpoints
 def train(given: tuple[TrainingSpec, bytes, bytes], ctx: Any) -> None:
     """Runs on every rank; rank 0 returns the weights, the outputs' types, and the history.
 
-    `given`: the training, the pickled TrainingCode, and the initial weights or b"".
+    `given`: the training's specification, the pickled TrainingCode, and the initial weights or b"".
     """
     import torch.distributed as dist
 
@@ -53,7 +53,7 @@ def _found(trainer: Any) -> dict[str, Any]:
 
 
 def _keep(ctx: Any, trainer: Any, loader: Any) -> None:
-    """Makes a checkpoint, if there is a folder for them."""
+    """Makes a checkpoint, if there is a folder for checkpoints."""
     if trainer.spec.resumes:
         ctx.checkpoint(trainer.run["step"], keep=KEPT, **trainer.parts(), data=loader)
 
@@ -65,7 +65,7 @@ def _after_epoch(ctx: Any, trainer: Any, keep: Any, row: dict[str, Any]) -> None
 
 
 def _device(name: str, ctx: Any) -> Any:
-    """Raises ValueError if the node has no such device."""
+    """The torch.device to use. Raises ValueError if the node has no such device."""
     import torch
 
     device = ctx.device if name == "auto" else torch.device(name)

@@ -1,4 +1,4 @@
-"""The specification of a training sent to its ranks, and separately the user's code."""
+"""The specification of a training, and the user's code, which are sent to its ranks separately."""
 
 from __future__ import annotations
 
@@ -72,8 +72,8 @@ class TrainingCode:
 
 
 def report_epoch(ctx: Any, spec: TrainingSpec, step: int, row: Mapping[str, Any]) -> None:
-    """Sends an epoch's figures to the driver's progress line and history; if the training is
-    verbose, rank 0 also prints them, and the driver shows its output."""
+    """Sends an epoch's figures to the driver's progress line and history. If the training is
+    verbose, rank 0 also prints them, and the driver shows that output."""
     ctx.report({key: value for key, value in row.items() if isinstance(value, float)}, step=step)
     if spec.verbose and ctx.share()[0] == 0:
         figures = (f"{key} {row[key]:.4g}" for key in row if key not in ("epoch", "rows"))

@@ -27,17 +27,18 @@ class TrainingEstimator(Estimator, HasTraining, CodeStage):  # type: ignore[type
     def __init__(self) -> None:
         super().__init__()
         self._set_training_defaults()
-        self._is_trial = False  # of a ParamGrid
+        self._is_trial = False  # whether this is a trial of a ParamGrid
         self._initial = b""  # initial weights
 
     def copy(self, extra: Any = None) -> Self:
-        """As of any stage; with other Params it is a trial, with separate checkpoints."""
+        """Like copy() of any stage; a copy with other Params is a trial, which has separate
+        checkpoints."""
         that = super().copy(extra)
         that._is_trial = self._is_trial or bool(extra)
         return that
 
     def fitMultiple(self, dataset: Any, paramMaps: Any) -> Any:
-        """As of any estimator."""
+        """Like fitMultiple() of any estimator; each fit is a trial."""
         that = self.copy()
         that._is_trial = True
         return Estimator.fitMultiple(that, dataset, paramMaps)
@@ -71,7 +72,7 @@ class TrainingEstimator(Estimator, HasTraining, CodeStage):  # type: ignore[type
         return self._copyValues(model)
 
     def _plain_params(self) -> dict[str, Any]:
-        """The Params by name, for MLflow: a dict is flattened to its entries."""
+        """The Params by name, for MLflow; dicts are flattened to their entries."""
         found: dict[str, Any] = {"estimator": type(self).__name__}
         for known, value in self.extractParamMap().items():
             if isinstance(value, dict):
@@ -153,10 +154,10 @@ class TrainedModel(Model, HasNetColumns, CodeStage):
 
     @property
     def summary(self) -> TrainingSummary:
-        """The history of the training, also of a loaded model.
+        """The history of the training; a loaded model has it, too.
 
         Raises:
-            ValueError: there is none.
+            ValueError: the history is not known.
         """
         if self._summary is None:
             raise invalid(f"this {type(self).__name__} has no summary of its training")
@@ -168,7 +169,8 @@ class TrainedModel(Model, HasNetColumns, CodeStage):
         return self.summary.history
 
     def _with_outputs(self, dataset: Any, make_model: Any) -> Any:
-        """The rows with the outputs of a model. Raises ValueError."""
+        """The rows with a model's outputs. Raises ValueError if the number of output columns does
+        not fit."""
         from pyspark.sql.types import StructField, StructType, _parse_datatype_string
 
         outputs, kinds = self._outputs(), self.getOrDefault(self.outputType).split(";")

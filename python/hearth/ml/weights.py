@@ -23,7 +23,7 @@ def packed(state: dict[str, Any]) -> bytes:
                 "only tensors: leave it out of state_dict(), or save the module in a way of your "
                 "own"
             )
-    # Shared memory is not supported: each tensor gets a copy.
+    # Copies each tensor, because safetensors do not support tensors that share memory.
     whole = {name: value.detach().cpu().contiguous().clone() for name, value in state.items()}
     return bytes(_safetensors().save(whole))
 

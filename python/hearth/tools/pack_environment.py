@@ -24,7 +24,7 @@ from hearth.tools.carried_libraries import libraries_of
 from hearth.tools.pack_archive import Entry, files_below
 from hearth.tools.pack_package import compiled, engine_parts, python_entries
 
-# Executors get Spark's Python packages from Spark, and install no packages.
+# Not packed, because executors get Spark's Python packages from Spark, and install no packages.
 EXCLUDED = ("pyspark", "pyspark-client", "py4j", "pip", "setuptools", "uv", "wheel")
 _PYTHON = f"python{sys.version_info.major}.{sys.version_info.minor}"
 # Parts of Python's library: its tests and GUI modules.
@@ -45,7 +45,7 @@ exec "$root/bin/{python}" {arguments}"$@"
 
 @dataclass
 class _Excluded:
-    """Files of omitted distributions, and top-level folders that only these have."""
+    """Files of omitted distributions, and top-level folders that only these distributions use."""
 
     files: set[str] = field(default_factory=set)
     folders: set[str] = field(default_factory=set)
@@ -139,7 +139,8 @@ def _installed(folder: str, excluded: _Excluded) -> Iterator[Entry]:
 
 
 def _source(path: str) -> str:
-    """The source of a compiled file: some installers do not record compiled files."""
+    """The source file of a compiled Python file, because some installers record only source
+    files."""
     try:
         return source_from_cache(path)
     except ValueError:  # not in a __pycache__
@@ -151,7 +152,7 @@ def _folders_of_packages() -> list[Path]:
 
 
 def _excluded(without: Sequence[str]) -> _Excluded:
-    """Distributions whose names match, and hearth, which is packed separately."""
+    """The distributions whose names match, and hearth, which is packed separately."""
     excluded, kept = _Excluded(), set()
     for known in metadata.distributions(path=list(map(str, _folders_of_packages()))):
         name = re.sub(r"[-_.]+", "-", known.name).lower()
@@ -177,7 +178,7 @@ def _top_folders(paths: Iterable[str]) -> set[str]:
 
 
 def _refuse_links(root: Path) -> None:
-    """Raises an error for packages in other folders, linked by .pth files: they would be
+    """Raises HearthError if .pth files link to packages in other folders, which would be
     missing."""
     import hearth
 

@@ -27,8 +27,8 @@ def broadcast_parameters(
         params: a state_dict, or (name, tensor) pairs as in model.named_parameters().
 
     Raises:
-        ValueError: another type.
-        HorovodInternalError: names, types or shapes differ between the ranks, or one is lost.
+        ValueError: `params` has another type.
+        HorovodInternalError: names, types or shapes differ between the ranks, or a rank is lost.
     """
     pairs = list(params.items()) if isinstance(params, Mapping) else _pairs(params)
     handles = [
@@ -65,13 +65,13 @@ def broadcast_optimizer_state(
     model: Any = None,
     process_set: ProcessSet = global_process_set,
 ) -> None:
-    """Copies the optimizer's state of rank `root_rank` to all ranks, even those without one.
+    """Copies the optimizer's state of rank `root_rank` to all ranks, even to ranks without a state.
 
     Args:
         model: ignored.
 
     Raises:
-        ValueError: it is torch.optim.LBFGS, whose state does not belong to single parameters.
+        ValueError: `optimizer` is torch.optim.LBFGS, whose state is not kept per parameter.
         HorovodInternalError: a rank was lost.
     """
     if isinstance(optimizer, torch.optim.LBFGS):
@@ -93,7 +93,7 @@ def broadcast_optimizer_state(
 
 
 def _taken_apart(value: Any, tensors: list[Tensor]) -> Any:
-    """The value with placeholders for its tensors, which are appended to the list."""
+    """The value with placeholders for its tensors, which are appended to `tensors`."""
     if isinstance(value, Tensor):
         tensors.append(value)
         return _Tensor(len(tensors) - 1, value)
@@ -105,7 +105,8 @@ def _taken_apart(value: Any, tensors: list[Tensor]) -> Any:
 
 
 def _put_together(value: Any, tensors: list[Tensor]) -> Any:
-    """The value with new tensors, which are appended in the order of their numbers."""
+    """The value with new tensors for its placeholders; appends them to `tensors` in the order of
+    their numbers."""
     if isinstance(value, _Tensor):
         tensors.append(torch.zeros(value.shape, dtype=value.dtype))
         return tensors[-1]
