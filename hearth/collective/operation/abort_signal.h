@@ -27,11 +27,11 @@ class AbortSignal {
   // Readable once raised.
   int fd() const { return event_.get(); }
 
-  // Raise also changes this futex word and wakes its waiters, until Forget.
+  // Until Forget, Raise also changes this futex word and wakes its waiters.
   void WakeToo(std::atomic<uint32_t>* word);
   void Forget();
 
-  // Raise is forwarded to `other`, which may be destroyed first.
+  // From now on, Raise is forwarded to `other`, which may be destroyed first.
   void PassOnTo(const std::shared_ptr<AbortSignal>& other);
 
  private:

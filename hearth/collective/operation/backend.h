@@ -10,7 +10,7 @@
 
 namespace hearth::collective {
 
-// A typed range of memory, which it does not own.
+// A typed range of memory that the Buffer does not own.
 struct Buffer {
   std::byte* data = nullptr;
   size_t count = 0;
@@ -35,7 +35,7 @@ class Backend {
  public:
   virtual ~Backend() = default;
 
-  // Announces the next operation, which is compared with that of the peers.
+  // Announces the next operation, which is compared with the peers' operations.
   virtual void Begin(const Call& call) = 0;
 
   // The operations; they wait and throw as Group::Run does.
@@ -50,8 +50,8 @@ class Backend {
   virtual void Send(Buffer data, int to, Deadline deadline) = 0;
   virtual void Receive(Buffer data, int from, Deadline deadline) = 0;
 
-  // Name of a rank that has left, or empty. For callers that wait outside an operation; operations
-  // detect it themselves.
+  // Name of a rank that has left, or empty. For callers that wait outside an operation; an
+  // operation detects a departed rank itself.
   virtual std::string DepartedRank() = 0;
 
   // Ends this rank's operations: peers that wait for it fail at once.
