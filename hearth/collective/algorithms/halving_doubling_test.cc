@@ -7,7 +7,7 @@
 namespace hearth::collective {
 namespace {
 
-// Powers of two, and worlds with one to seven ranks beyond one.
+// Powers of two, and powers of two plus one to seven ranks.
 class HalvingDoublingTest : public ::testing::TestWithParam<int> {};
 
 TEST_P(HalvingDoublingTest, SumsAnyNumberOfElements) {

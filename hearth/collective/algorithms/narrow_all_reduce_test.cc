@@ -11,7 +11,7 @@ namespace {
 
 class NarrowAllReduceTest : public ::testing::TestWithParam<int> {};
 
-// Sums `values` of each of `ranks` ranks.
+// Sums `ranks` ranks that all contribute `values`; each must get `expected`.
 void ExpectOnAllRanks(int ranks, Wire wire, const std::vector<float>& values,
                       const std::vector<float>& expected) {
   RunExchanges(ranks, [&](const Exchange& exchange) {
