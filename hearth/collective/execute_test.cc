@@ -17,11 +17,12 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr double kVeryLong = 120;
-// Much longer than the operations take and much shorter than kVeryLong, also on a busy machine.
+// Much longer than the operations take, even on a busy machine, and much shorter than kVeryLong.
 constexpr double kSoon = 60;
 
 constexpr size_t kCount = 1 << 18;
-// More than socket buffers and a mailbox hold, so that it cannot complete without the receiver.
+// More than fits in the socket buffers and a mailbox, so that a send cannot complete without the
+// receiver.
 constexpr size_t kSentCount = 4 << 20;
 
 std::vector<Request> EveryOperation(int left) {

@@ -142,7 +142,7 @@ std::string ErrorOfMismatch(Wiring wiring, const std::function<void(Group&)>& ca
   std::string message;
   RunGroups(wiring, 2, [&](Group& group) {
     const Outcome outcome = OutcomeOf([&] { call(group); });
-    // That rank leaves then, so the other may see either error.
+    // The rank that detects it first then leaves, so the other rank may see either error.
     EXPECT_TRUE(outcome.code == ErrorCode::kInvalidArgument ||
                 outcome.code == ErrorCode::kUnavailable)
         << outcome.message;
@@ -167,7 +167,8 @@ TEST_P(Disagreements, InSizeAreReported) {
 
 TEST_P(Disagreements, InOperationAreReported) {
   const auto one_of_two = [](Group& group) {
-    // More than socket buffers hold: a root that could send it all would return without an error.
+    // More than fits in the socket buffers, because a root that could send everything would return
+    // without an error.
     std::vector<float> data(4'000'000);
     if (group.rank() == 1) {
       return group.Broadcast(data.data(), data.size() * sizeof(float), 1, Deadline::After(kLong));
@@ -182,7 +183,7 @@ INSTANTIATE_TEST_SUITE_P(Wirings, Disagreements,
                                            Wiring::kTls, Wiring::kUcx),
                          [](const auto& info) { return NameOf(info.param); });
 
-// Each rank makes a different request; only comparing the calls can end their waits.
+// Each rank makes a different request, so only the comparison of the calls can end their waits.
 struct Disagreement {
   const char* what;
   Request first;

@@ -128,7 +128,7 @@ class ResourceLeaks : public ::testing::TestWithParam<std::tuple<Wiring, Ending>
 TEST_P(ResourceLeaks, AreAbsent) {
   const auto& [wiring, ending] = GetParam();
   if (const std::string reason = SkipReason(wiring); !reason.empty()) GTEST_SKIP() << reason;
-  // Libraries allocate process-wide resources with the first group.
+  // Creates a group first, because libraries allocate process-wide resources with the first one.
   EndNormally(wiring);
   const ProcessResources before = CurrentResources();
   for (int i = 0; i < 2; ++i) ending.run(wiring);
@@ -146,7 +146,7 @@ INSTANTIATE_TEST_SUITE_P(Transports, ResourceLeaks,
                            return NameOf(std::get<0>(info.param)) + std::get<1>(info.param).name;
                          });
 
-// Checks the counts themselves, without which the tests above could not fail.
+// Checks that leaks are counted; otherwise the tests above could not fail.
 TEST(ProcessResources, CountsEachKind) {
   const ProcessResources before = CurrentResources();
   const OwnPage page = CreateSharedPage();
