@@ -114,7 +114,7 @@ TEST_F(RowCheckTest, ASealWithAnOlderHashCannotBeCompared) {
   EXPECT_THAT(logged_, HasSubstr("cannot be compared: m_iter_20.hearth.json has them by hash"));
 }
 
-// With another number of ranks the epoch begins again anyway.
+// With a different number of ranks, the epoch begins again anyway.
 TEST_F(RowCheckTest, AnotherNumberOfRanksIsNotCompared) {
   caffe::TrainingPosition other = Position();
   other.ranks = 3;
