@@ -102,7 +102,8 @@ void BucketReducer::Loop() {
     changed_.wait(lock, [&] { return stopping_ || next_is_ready(); });
     if (stopping_) return;
     const Bucket& bucket = buckets_[reduced_];
-    // Unlocked, because the backward pass calls Ready, which must not wait for the network.
+    // Unlocks the mutex, because the backward pass calls Ready, which must not wait for the
+    // network.
     lock.unlock();
     const std::exception_ptr error = Reduce(bucket);
     lock.lock();

@@ -21,7 +21,7 @@ class Group;
 // Options of BucketReducer.
 struct BucketReducerOptions {
   size_t bucket_bytes = 4 << 20;  // a larger piece gets a bucket to itself
-  double timeout_s = 30;          // for the all-reduce of one bucket
+  double timeout_s = 30;          // timeout of the all-reduce of one bucket
   Memory memory = Memory::kHost;  // of `buffer`; kDevice: work on the default streams writes it
 };
 
@@ -33,8 +33,8 @@ struct Bucket {
 };
 std::vector<Bucket> MakeBuckets(const std::vector<size_t>& piece_counts, size_t bucket_bytes);
 
-// Used by one thread. It uses the group from the first Ready to the end of Wait; in between, the
-// group is free for other operations.
+// Used by one thread. It uses the group from the first Ready to the end of Wait; between rounds,
+// the group is free for other operations.
 class BucketReducer {
  public:
   // `buffer` holds the pieces one after another. It is memory from group.Allocate or of the device.

@@ -73,9 +73,10 @@ std::vector<std::unique_ptr<Group>> Connector::Connect() {
   if (!setup_.identity.token.empty()) timeline::NameProcess(Info(table_.first_local).peer.name());
   std::vector<PartialRank> partial_ranks(pending_.size());
   ForEachIndex(partial_ranks.size(), [&](size_t i) { partial_ranks[i] = ConnectPart(i); });
-  // Waits until all ranks are here, for two reasons: peers open the pages through the descriptors
-  // of the pending ranks, which are closed after this; and the listener accepts the connections of
-  // the mesh across hosts before those of the mesh of all ranks.
+  // All ranks must arrive here before any continues, for two reasons. Peers open the pages through
+  // the descriptors of the pending ranks, which are closed later. And a listener must not receive
+  // connections for the mesh of all ranks while it still accepts connections for the mesh across
+  // hosts.
   setup_.gather("collective connected", nullptr);
   ForEachIndex(partial_ranks.size(), [&](size_t i) { ConnectAll(partial_ranks[i], pending_[i]); });
   std::vector<std::unique_ptr<Group>> groups;

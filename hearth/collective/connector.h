@@ -27,7 +27,7 @@ struct Identity {
   GroupOptions options;
   std::string host;
   std::shared_ptr<StepReporter> reporter;
-  std::string token = {};  // empty: all ranks are threads of this process
+  std::string token = {};  // empty if all ranks are threads of this process
   int generation = 0;
 };
 
@@ -55,7 +55,7 @@ PendingRank MakePendingRank(const Identity& identity);
 class Connector {
  public:
   // Both arguments outlive the connector. Waits for the RankInfos of all ranks. Throws as
-  // `setup.gather`.
+  // `setup.gather` does.
   Connector(const Setup& setup, std::vector<PendingRank>& pending);
 
   // Number of calls to `gather` by the constructor and Connect() together.
@@ -64,7 +64,7 @@ class Connector {
   // Returns one group per rank of this process. Collective over all processes. Throws
   // kDeadlineExceeded or kUnavailable, naming the missing rank, kAborted, kPermissionDenied (TLS
   // with a peer that lacks the token), kInvalidArgument (the options exclude this topology), or as
-  // `gather`.
+  // `gather` does.
   std::vector<std::unique_ptr<Group>> Connect();
 
  private:

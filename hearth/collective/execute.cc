@@ -184,7 +184,8 @@ void Group::Impl::Reduce(const Request& request, Buffer work, Deadline deadline)
   }
 }
 
-// Valid until the next call: the memory is reused, so that an operation does not allocate.
+// The result is valid until the next call, because the memory is reused so that operations do not
+// allocate.
 const std::vector<Range>& Group::Impl::PartsOf(const Request& request) {
   parts_.resize(static_cast<size_t>(world));
   size_t begin = 0;

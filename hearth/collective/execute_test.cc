@@ -47,7 +47,8 @@ std::vector<Request> EveryOperation(int left) {
 
 class RequestFailures : public WiringTest {};
 
-// The first rank to notice names the rank that left; ranks that wait for it may then name it.
+// The first rank that detects it names the rank that left. Ranks that wait for the first rank may
+// then name the first rank.
 TEST_P(RequestFailures, ARankThatLeftFailsEveryOperationAndIsNamed) {
   constexpr int kLeft = 3;
   for (const Request& each : EveryOperation(kLeft)) {
@@ -78,7 +79,7 @@ TEST_P(RequestFailures, ARankThatLeftFailsEveryOperationAndIsNamed) {
   }
 }
 
-// The last rank calls another operation than the others.
+// The last rank calls a different operation than the others.
 TEST_P(RequestFailures, ARankInAnotherOperationIsReportedAtOnce) {
   for (const Request& each : EveryOperation(0)) {
     if (each.operation == Operation::kSend || each.operation == Operation::kReceive) continue;

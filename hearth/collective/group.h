@@ -76,9 +76,9 @@ class Group {
 
   // Runs one operation. A count of 0 is allowed; the ranks' calls are still compared. Either all
   // ranks pass the same location of the same allocation as output, or none passes allocated memory.
-  // Failures: kUnavailable (a peer left), kDeadlineExceeded, both naming rank and host; kAborted
-  // with the reason; kInvalidArgument when ranks disagree about the operation, with both calls. An
-  // invalid request is kInvalidArgument too, but leaves the group usable.
+  // Throws kUnavailable (a peer left) or kDeadlineExceeded, both naming rank and host; kAborted
+  // with the reason; or kInvalidArgument, with both calls, if ranks disagree about the operation.
+  // An invalid request is kInvalidArgument too, but leaves the group usable.
   void Run(const Request& request, Deadline deadline);
   // Throws as Run does if `request` is invalid. Any thread may call it at any time.
   void Check(const Request& request) const;

@@ -97,7 +97,7 @@ class Group::Impl {
   std::optional<Error> broken_;
   uint64_t steps_ = 0;  // operations other than send and receive, for the timeline
   timeline::Clock::time_point begun_, submitted_;
-  std::vector<Range> parts_;  // a member, so that operations do not allocate; so is scratch_
+  std::vector<Range> parts_;  // a member, like scratch_, so that operations do not allocate
   std::vector<std::byte> scratch_;
 };
 

@@ -17,10 +17,10 @@ namespace {
 
 // A rank's device and NCCL version.
 struct Offer {
-  std::string name;      // of the rank
-  bool device = false;   // the rank has a device; others may have the same one
+  std::string name;      // name of the rank
+  bool device = false;   // true if the rank has a device, even if other ranks have the same one
   std::string location;  // unique id of the device across hosts
-  std::string version;   // of NCCL
+  std::string version;   // version of NCCL
   std::string problem;   // why NCCL cannot use the device, or empty
 };
 

@@ -116,8 +116,8 @@ void Queue::Loop() {
   }
 }
 
-// Checks the request in the caller's thread, so that only an invalid request fails. An error inside
-// Run would break the group.
+// Checks the request in the caller's thread, so that an invalid request fails alone. An error
+// inside Run would break the group.
 std::unique_lock<std::mutex> Queue::Open(Request* request) {
   group_.Check(*request);
   request->submitted = std::chrono::steady_clock::now();

@@ -37,8 +37,8 @@ class Handle {
 // Executes a group's operations in a background thread, in the order of submission.
 class Queue {
  public:
-  // The group outlives the queue and is used by the queue alone, except for Abort. The timeout of
-  // each operation begins when the operation starts.
+  // The group outlives the queue and is used by the queue alone, except for Abort. `timeout_s`
+  // limits each operation from its start.
   explicit Queue(Group& group, double timeout_s = 30);
   Queue(const Queue&) = delete;
   Queue& operator=(const Queue&) = delete;

@@ -1,5 +1,5 @@
-// Tests that a group leaks no descriptor, thread, shared memory or pinned memory, however it ended,
-// over each transport.
+// Tests that a group leaks no descriptor, thread, shared memory or pinned memory, over each
+// transport and however the group ends.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -47,7 +47,7 @@ void EndNormally(Wiring wiring) {
   });
 }
 
-// A rank fails between two operations while the others are in one.
+// A rank fails between two operations while the other ranks are in the second one.
 void EndByFailure(Wiring wiring) {
   const auto body = [](Group& group) {
     SumTwice(group);

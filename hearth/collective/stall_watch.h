@@ -92,7 +92,7 @@ class StallWatch {
   Running running_;
   bool ending_ = false;
 
-  // Used by the thread only.
+  // Used only by thread_.
   uint64_t reported_step_ = 0;       // the last step that was reported to the step tracker
   uint64_t seen_ = 0;                // number of the operation that the next warning is about
   std::optional<Running> reported_;  // operation with a warning, until it continues

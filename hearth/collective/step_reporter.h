@@ -12,7 +12,8 @@ class Member;  // hearth/rendezvous/member.h
 
 namespace hearth::collective {
 
-// Reports the operations that ranks have reached, and finds ranks that have not. Any thread.
+// Reports the operations that ranks have reached, and finds ranks that have not. Any thread may use
+// it.
 class StepReporter {
  public:
   virtual ~StepReporter() = default;

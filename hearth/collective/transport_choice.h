@@ -32,7 +32,7 @@ struct InterHostTransport {
 InterHostTransport ChooseInterHostTransport(const GroupOptions& options,
                                             const std::vector<RankInfo>& ranks);
 
-// The transports that UCX may use, in the format of UCX_TLS.
+// Returns the transports that UCX may use, in the format of UCX_TLS.
 std::string UcxTransports(const GroupOptions& options);
 
 }  // namespace hearth::collective

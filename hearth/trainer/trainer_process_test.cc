@@ -80,7 +80,7 @@ TEST_F(TrainerProcessTest, IsDoneBeforeItsFeederIs) {
   EXPECT_EQ(trainer.Wait(), 0);
 }
 
-// Features and test mode.
+// Tests of the modes "features" and "test".
 
 class FeaturesTest : public TrainerProcessTest {
  protected:

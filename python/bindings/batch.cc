@@ -62,8 +62,8 @@ PythonBatch::PythonBatch(std::shared_ptr<const BatchView> batch,
     : batch_(std::move(batch)), ring_image_(ring_image) {}
 
 nb::tuple PythonBatch::Export() const {
-  // Copies rows that are in a ring, because pyarrow may keep them for any time but the ring's space
-  // is reused.
+  // Copies rows that are in a ring, because pyarrow may keep them for any time, but the ring reuses
+  // its space.
   return ExportRows(ring_image_.empty() ? batch_ : batch::CopyBatch(ring_image_));
 }
 

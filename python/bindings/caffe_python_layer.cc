@@ -63,8 +63,8 @@ class PythonLayer final : public Layer {
  public:
   using Layer::Layer;
   ~PythonLayer() override {
-    // The last reference to a Python object may only be dropped with the GIL, and the thread that
-    // destroys the net may not hold it.
+    // The last reference to a Python object may only be dropped with the GIL, but the thread that
+    // destroys the net might not hold the GIL.
     const AcquiredGil gil;
     self_.reset();
   }

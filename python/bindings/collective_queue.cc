@@ -87,7 +87,8 @@ class ArrayQueue {
   const std::shared_ptr<Group> group_;
   std::shared_ptr<collective::Queue> queue_;
   std::unique_ptr<collective::QueueCApi> c_api_;
-  std::vector<std::shared_ptr<Submitted>> submitted_;  // keeps alive the arrays that may be in use
+  // Keep alive the arrays that operations may be using.
+  std::vector<std::shared_ptr<Submitted>> submitted_;
 };
 
 void Wait(const Submitted& submitted, double timeout_s) {

@@ -6,7 +6,7 @@
 namespace hearth::collective {
 namespace {
 
-// Bits of a positive int: log2 of the largest world.
+// Upper limit of log2(world), because an int is below 2^31.
 constexpr int kMaxSteps = 31;
 
 int PowerOfTwoUpTo(int world) {

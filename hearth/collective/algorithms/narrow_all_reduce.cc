@@ -80,7 +80,7 @@ class NarrowWindow {
 void NarrowAllReduce(const Exchange& exchange, Buffer data, Wire wire, Deadline deadline) {
   const DataType type = wire == Wire::kFloat16 ? DataType::kFloat16 : DataType::kBfloat16;
   size_t at = 0;
-  do {  // also once for 0 elements, so that ranks in different operations are detected
+  do {  // runs once for 0 elements too, so that ranks in different operations are detected
     const size_t end = std::min(data.count, at + kWindow);
     NarrowWindow window(exchange, data.Slice({at, end}), type);
     window.Scatter(deadline);

@@ -35,8 +35,8 @@ TEST_P(NarrowAllReduceTest, SumsAnyNumberOfElements) {
   }
 }
 
-// Each rank has different values that neither type has exactly; the owner of a part must not keep
-// its more exact sum.
+// Neither type can represent the ranks' values exactly. The owner of a part must not keep its more
+// exact sum.
 TEST_P(NarrowAllReduceTest, AllRanksGetTheSameBits) {
   constexpr size_t kCount = 1003;
   for (const Wire wire : {Wire::kFloat16, Wire::kBfloat16}) {

@@ -112,7 +112,8 @@ TEST(RecursiveDoublingFailure, RanksInAnotherCallAreDetected) {
   }
 }
 
-// Three ranks exchange with rank 5; the others name one that failed because of it.
+// The three ranks that exchange data with rank 5 name it. The others name a rank that failed
+// because of rank 5.
 TEST(RecursiveDoublingFailure, NamesTheRankThatLeft) {
   RunExchanges(8, [](const Exchange& exchange) {
     const int self = exchange.transport.self();

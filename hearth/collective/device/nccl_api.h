@@ -17,7 +17,7 @@ using Result = int;
 inline constexpr Result kSuccess = 0;
 inline constexpr Result kInProgress = 7;
 
-// Passed by value, as NCCL takes it.
+// Passed by value, as NCCL's functions expect it.
 struct UniqueId {
   char bytes[128] = {};
 };

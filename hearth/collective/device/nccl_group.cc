@@ -14,8 +14,9 @@ namespace {
 // NCCL provides no file descriptor for the state of its calls, so the state is polled with pauses
 // of at most this length.
 constexpr int kLongestPauseMs = 10;
-// Interval at which a waiting rank checks its peers. The operation fails if two checks in a row
-// find that a peer has left; after the first one, data that the peer sent may still arrive.
+// Interval at which a waiting rank checks its peers. The operation fails only if two checks in a
+// row find that a peer has left, because data that the peer sent earlier may still arrive after the
+// first check.
 constexpr double kCheckSeconds = 0.1;
 // Time limit for releasing a group's resources. The peers do not wait for the release.
 constexpr double kEndSeconds = 2;
@@ -139,7 +140,7 @@ void NcclGroup::Grouped(const Body& calls) {
   try {
     calls();
   } catch (...) {
-    api_.group_end();  // otherwise NCCL queues this thread's later calls for ever
+    api_.group_end();  // otherwise NCCL would queue this thread's later calls for ever
     throw;
   }
   Check(api_.group_end());

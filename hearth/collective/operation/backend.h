@@ -29,8 +29,8 @@ struct Reduction {
   Wire wire;
 };
 
-// Implementation of a group's operations; Group documents their semantics. Belongs to one rank; one
-// thread uses it. Errors name the peer; the group adds the name of the failed operation.
+// Implementation of a group's operations; Group documents their semantics. Belongs to one rank and
+// is used by one thread. Errors name the peer; the group adds the name of the failed operation.
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -54,7 +54,7 @@ class Backend {
   // operation detects a departed rank itself.
   virtual std::string DepartedRank() = 0;
 
-  // Ends this rank's operations: peers that wait for it fail at once.
+  // Ends this rank's operations, so that peers that wait for it fail at once.
   virtual void Leave() = 0;
 };
 

@@ -64,7 +64,7 @@ uint64_t Call::Fingerprint() const {
   std::memcpy(words.data(), this, sizeof words);
   // Fibonacci hashing: the factor is 2^64 divided by the golden ratio. The multiplication moves
   // information only to higher bits, so the shift moves it back to lower ones. Both steps are
-  // bijections: two calls that differ in a single word never collide.
+  // bijections, so two calls that differ in a single word never collide.
   uint64_t mixed = 0;
   for (const uint64_t word : words) {
     mixed = (mixed ^ word) * 0x9e3779b97f4a7c15U;

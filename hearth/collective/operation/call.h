@@ -25,7 +25,7 @@ enum class Operation : uint8_t {
   // Sends the data of rank `peer`. The other ranks ignore their input.
   kBroadcast,
   kBarrier,
-  kAllocate,  // only as a Call: see Group::Allocate
+  kAllocate,  // only in a Call, not in a Request: see Group::Allocate
   // Input and output have `count` elements, a multiple of the world. Block r of the input is sent
   // to rank r; block r of the output is received from rank r.
   kAllToAll,
@@ -95,7 +95,7 @@ struct Call {
 };
 static_assert(sizeof(Call) == 112 && std::is_trivially_copyable_v<Call>);
 
-// A tensor's type and shape as calls compare them: "float32[2, 3]"; "float32[]" for a
+// Describes a tensor's type and shape, for comparison: "float32[2, 3]", or "float32[]" for a
 // scalar.
 std::string SignatureOf(std::string_view type, std::span<const int64_t> shape);
 

@@ -1,5 +1,5 @@
-// An operation as a value, for Group::Run and Queue::Submit. It owns no memory; input and output
-// are identical or do not overlap, and need not be aligned.
+// An operation as a value, for Group::Run and Queue::Submit. It owns no memory. Input and output
+// must be identical or not overlap; they need not be aligned.
 #pragma once
 
 #include <chrono>

@@ -30,7 +30,7 @@ class Requests : public ::testing::TestWithParam<std::tuple<Wiring, int>> {
     RunGroups(std::get<0>(GetParam()), world(), body, 60);
   }
 
-  // All-reduces one vector of each rank, out of place, on memory that is not aligned.
+  // All-reduces a vector of each rank, out of place and on unaligned memory.
   template <typename T>
   void Reduce(const Request& how, const std::function<std::vector<T>(int)>& of,
               const std::function<void(const std::vector<T>&)>& check) {

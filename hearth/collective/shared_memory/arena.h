@@ -10,8 +10,8 @@
 
 namespace hearth::collective {
 
-// Memory that all local ranks map, returned by Group::Allocate. Belongs to one rank; one thread
-// uses it.
+// Memory that all local ranks map, returned by Group::Allocate. Belongs to one rank and is used by
+// one thread.
 class Arena {
  public:
   // Location of a buffer in the arena; the same for the corresponding buffers of all ranks.

@@ -9,9 +9,11 @@ namespace hearth::collective {
 
 // The headers that this rank exchanges with one peer in the running call.
 struct PeerHeaders {
-  bool owed = false;     // to be sent; the next rank gets one even without a message
-  bool awaited = false;  // expected; the previous rank sends one even without a message
-  CallHeader received;   // the peer's header
+  // True if a header must be sent; the next rank gets one even without a message.
+  bool owed = false;
+  // True if one is expected; the previous rank sends one even without a message.
+  bool awaited = false;
+  CallHeader received;  // the peer's header
   // Number of calls with this peer alone, counted by direction because both ranks may send first.
   uint64_t pair_sends = 0;
   uint64_t pair_receives = 0;

@@ -33,7 +33,7 @@ class TcpTransportTest : public ::testing::Test {
     }
   }
 
-  // The plan of a rank that sends its bytes to the other one, and receives the other's.
+  // The plan of a rank that sends its bytes to the other rank and receives the other rank's bytes.
   static Plan Exchange(int self, const std::string& sent, std::string* received) {
     Plan plan;
     plan.sends.push_back({1 - self, reinterpret_cast<const std::byte*>(sent.data()), sent.size()});

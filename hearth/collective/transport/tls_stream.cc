@@ -206,9 +206,9 @@ class TlsStream : public PeerStream {
   void Shutdown() noexcept override { connection_.Shutdown(); }
 
  private:
-  // Returns the next bytes of the parts from byte `from` on, at most one record, as contiguous
-  // memory. If the socket did not accept a record, OpenSSL has already encrypted it, so a retry
-  // must return the same bytes.
+  // Returns the bytes of `parts` from byte `from` on, at most one record, in contiguous memory. If
+  // the socket did not accept a record, OpenSSL has already encrypted it, so a retry must return
+  // the same bytes.
   std::span<const std::byte> NextRecord(std::span<const iovec> parts, size_t from) {
     record_.clear();
     for (const iovec& part : parts) {

@@ -18,7 +18,7 @@ class Transport {
   virtual int self() const = 0;
 
   // Announces the call to which the next plans belong. Run throws kInvalidArgument if a peer is in
-  // another call, even if the two ranks exchange no messages.
+  // another call. The calls are compared even on ranks that exchange no messages.
   virtual void Begin(const Call& call) = 0;
   // Like Begin, for a plan between this rank and `peer` alone.
   virtual void BeginPair(const Call& call, int peer) = 0;

@@ -319,11 +319,11 @@ void UcxTransport::Take(PeerState& state, const Flight& flight) {
   if (state.received == message.bytes) complete_[flight.message] = true;
 }
 
-// Slots are reused in turn. Pieces complete in order, so the next slot has already been summed.
+// Slots are reused in turn. The next one is free, because pieces complete in order.
 std::byte* UcxTransport::TakeSlot(PeerState& state) {
   state.slots.resize(kPiecesUnderWay);
   std::unique_ptr<std::byte[]>& slot = state.slots[state.next_slot++ % kPiecesUnderWay];
-  // Not zeroed: never read before written.
+  // Not zeroed, because it is written before it is read.
   if (slot == nullptr) slot.reset(new std::byte[kPieceBytes]);
   return slot.get();
 }

@@ -69,7 +69,7 @@ void ControlChannel::WatchUntilLost() {
 }
 
 void ControlChannel::Send(const nlohmann::json& event) {
-  // Texts come from layers and peers; replace invalid UTF-8 rather than lose the event.
+  // Texts come from layers and peers, so invalid UTF-8 is replaced instead of losing the event.
   std::string line = event.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   line += '\n';
   // After a timeout, the last line may be incomplete, which makes all later lines unreadable. The

@@ -15,8 +15,8 @@ namespace hearth::trainer {
 // Owns the children; destroy it after the readers of the rows.
 class LocalRows {
  public:
-  // Returns the reader's end of a ring with the rows of the net's input layer, or nullopt if it has
-  // none.
+  // Returns the reader's end of a ring with the rows of the net's input layer, or nullopt if the
+  // net has no input layer.
   std::optional<ring::RingEnd> Open(const caffe::NetParameter& net);
 
  private:

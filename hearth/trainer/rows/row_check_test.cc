@@ -62,7 +62,7 @@ class RowCheckTest : public ::testing::Test {
     return position;
   }
 
-  // The results of both ranks, and what they logged.
+  // Returns the results of both ranks; logged_ gets their warnings.
   std::vector<bool> Confirm(const Job& job, uint64_t second_factor,
                             const caffe::TrainingPosition& position) {
     std::mutex mutex;

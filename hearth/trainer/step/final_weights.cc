@@ -19,7 +19,7 @@ std::string CheckEqualWeights(collective::Group& group, caffe::Solver& solver) {
   // Uses 60 bits, so that the number is not negative. The smallest hash has the largest complement,
   // so one kMax operation finds both the largest and the smallest hash.
   const auto hash = static_cast<int64_t>(std::stoull(sha256.substr(0, 15), nullptr, 16));
-  // The maxima equal these on all ranks only if all hashes are equal.
+  // All ranks get their own values back only if all hashes are equal.
   int64_t largest[] = {hash, ~hash};
   group.AllReduce(largest, 2, collective::DataType::kInt64, collective::Op::kMax,
                   Deadline::After(kStepTimeoutSeconds));

@@ -67,8 +67,9 @@ class TrainerHarness {
   ring::RingWriter& test() { return *test_; }
   ring::RingReader& results() { return *results_; }
 
-  // Returns the next event, or nullopt at end of stream. Fails the test after `seconds`, which is
-  // long because RDMA is tested in an emulated machine, which is slow when the host is busy.
+  // Returns the next event, or nullopt at end of stream. Fails the test after `seconds`. The
+  // default is long because RDMA is tested in an emulated machine, which is slow if the host is
+  // busy.
   std::optional<nlohmann::json> NextEvent(double seconds = 60);
   // Skips to the event with that name and returns it, or a null object if it never arrives.
   // events() contains the skipped events too.

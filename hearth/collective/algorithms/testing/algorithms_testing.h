@@ -70,7 +70,7 @@ inline std::vector<float> SumsOfRanks(int ranks, size_t count) {
   return sums;
 }
 
-// No elements, fewer than ranks, as many, more, and enough for several chunks.
+// No elements, fewer than ranks, as many as ranks, more, and enough for several chunks.
 inline std::vector<size_t> CountsFor(int ranks) {
   const auto n = static_cast<size_t>(ranks);
   return {0, 1, n - 1, n, 2 * n + 1, 4097, 200003};
