@@ -110,7 +110,7 @@ void BucketReducer::Loop() {
     error_ = error;
     ++reduced_;
     changed_.notify_all();
-    // The group is broken: no later operation can succeed.
+    // The group is broken, so no later operation can succeed.
     if (error_ != nullptr) return;
   }
 }

@@ -55,8 +55,7 @@ Connector::Connector(const Setup& setup, std::vector<PendingRank>& pending)
       inter_host_(ChooseInterHostTransport(setup.identity.options, table_.ranks)),
       description_(topology_.Describe(inter_host_.Name())),
       // Rank 0's nonce identifies the group. The name contains only digits of its hash, because the
-      // nonce itself must stay secret: a rank that knows it proves that it can read the shared
-      // memory.
+      // nonce itself must stay secret: only ranks that can read the shared memory may know it.
       name_(Sha256Hex(Info(0).page.nonce).substr(0, kNameDigits)) {}
 
 std::vector<std::unique_ptr<Group>> Connector::Connect() {

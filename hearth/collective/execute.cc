@@ -167,7 +167,7 @@ void Group::Impl::Dispatch(const Request& request, Buffer work, Deadline deadlin
 
 void Group::Impl::Reduce(const Request& request, Buffer work, Deadline deadline) {
   const bool mean = request.op == Op::kMean;
-  // Divide before the sum if the sum could overflow to infinity although the mean is finite.
+  // Divides before the sum if the sum could overflow to infinity although the mean is finite.
   const bool before =
       mean && (request.type == DataType::kFloat16 || request.wire == Wire::kFloat16);
   if (before) Divide(work.type, work.data, work.count, world);

@@ -136,13 +136,14 @@ INSTANTIATE_TEST_SUITE_P(Wirings, Failures,
                                            Wiring::kTcp6, Wiring::kTls, Wiring::kUcx),
                          [](const auto& info) { return NameOf(info.param); });
 
-// Two ranks make different calls; returns the error of the one that detects it first.
+// Runs two ranks that make different calls; returns the error of the rank that detects the mismatch
+// first.
 std::string ErrorOfMismatch(Wiring wiring, const std::function<void(Group&)>& call) {
   std::mutex mutex;
   std::string message;
   RunGroups(wiring, 2, [&](Group& group) {
     const Outcome outcome = OutcomeOf([&] { call(group); });
-    // The rank that detects it first then leaves, so the other rank may see either error.
+    // The rank that detects the mismatch first then leaves, so the other rank may get either error.
     EXPECT_TRUE(outcome.code == ErrorCode::kInvalidArgument ||
                 outcome.code == ErrorCode::kUnavailable)
         << outcome.message;

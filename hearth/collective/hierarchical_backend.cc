@@ -48,7 +48,8 @@ void HierarchicalBackend::AllGather(Buffer data, const std::vector<Range>& parts
 }
 
 void HierarchicalBackend::AllToAll(const std::byte* input, Buffer output, Deadline deadline) {
-  Barrier(deadline);  // detects ranks that are in another operation; direct_ would wait for them
+  // Detects ranks that are in a different operation; direct_ would wait for them.
+  Barrier(deadline);
   direct_->AllToAll(input, output, deadline);
 }
 

@@ -134,7 +134,7 @@ TEST_P(Stalls, ATimedOutOperationNamesTheRankThatNeverArrived) {
       if (error.code() == ErrorCode::kDeadlineExceeded) errors.push_back(error.message());
       ended.notify_all();
     });
-  } catch (const Error&) {  // the ranks' errors about each other
+  } catch (const Error&) {  // ranks report errors about each other, too
   }
   ASSERT_FALSE(errors.empty());
   EXPECT_GT(CountStalls().timeouts, before.timeouts);

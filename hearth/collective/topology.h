@@ -14,8 +14,8 @@ class Topology {
     int index = 0;  // among the ranks of the host
   };
 
-  // reach[a][b] is true if rank a can open b's memory. Only ranks that reach each other share a
-  // host, because `reach` may be asymmetric.
+  // reach[a][b] is true if rank a can open b's memory. It may be asymmetric, so only ranks that
+  // reach each other share a host.
   explicit Topology(const std::vector<std::vector<bool>>& reach);
 
   int world() const { return static_cast<int>(locations_.size()); }

@@ -39,7 +39,7 @@ class TrainSession {
   ~TrainSession();
 
   // Trains to the end and sends "done". Throws the first failure of any rank, after calling
-  // on_failure. If ranks or rows are kStepTimeoutSeconds late, that is kDeadlineExceeded.
+  // on_failure. If ranks or rows are kStepTimeoutSeconds late, the failure is kDeadlineExceeded.
   void Run();
 
   // Sends an event to the driver if it is from rank 0, or if it contains the times or a warning of

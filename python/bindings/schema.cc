@@ -41,8 +41,7 @@ class SchemaReader {
  public:
   // Adds the type of `message`, which is empty, and the types of its fields.
   void Add(Message& message) {
-    // Returns if the type is known, which also ends the recursion for types that contain
-    // themselves.
+    // Skips a known type. This also ends the recursion for types that contain themselves.
     if (!seen_.insert(message.descriptor().name).second) return;
     nb::list fields;
     messages[message.descriptor().name] = fields;

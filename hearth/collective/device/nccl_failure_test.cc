@@ -97,7 +97,7 @@ TEST_P(DeviceFailures, HostMemoryOnOneRankIsReported) {
   EXPECT_THAT(message, AllOf(HasSubstr("on GPUs"), HasSubstr("in the same order")));
 }
 
-// A kernel that hangs does not block the caller or its memory, neither on its own rank nor on the
+// A kernel that hangs must not block the caller or its memory, neither on its own rank nor on a
 // rank that waits for it.
 TEST_P(DeviceFailures, AKernelThatHangsEndsAtTheDeadline) {
   StandIn::Get().hang(1);

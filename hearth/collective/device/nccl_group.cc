@@ -215,7 +215,8 @@ void NcclGroup::AwaitSubmission(Deadline deadline) {
     if (state != nccl::kInProgress) return Check(state);
     Require(!deadline.expired(), ErrorCode::kDeadlineExceeded,
             "NCCL had not connected the ranks' GPUs before the deadline");
-    // The first tries do not sleep: a call on connected devices is accepted within microseconds.
+    // The first try does not sleep, because a call on connected devices is accepted within
+    // microseconds.
     pollfd polled = {group_.abort->fd(), POLLIN, 0};
     if (::poll(&polled, 1, pause_ms) < 0 && errno != EINTR) {
       ThrowErrno(errno, "cannot wait for NCCL");

@@ -32,7 +32,7 @@ std::byte* Arena::Allocate(size_t bytes, Deadline deadline) {
     if (i == ranks_.self()) {
       block.emplace_back(own.get(), 0, size);
       // Touches this rank's memory before a peer can. Linux places a page on the NUMA node of the
-      // thread that first touches it, and its owner uses it most.
+      // thread that first touches it, and the page's owner uses it most.
       TouchNow(block.back());
       continue;
     }

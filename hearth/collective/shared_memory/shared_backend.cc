@@ -80,7 +80,7 @@ void SharedBackend::AllToAll(const std::byte* input, Buffer output, Deadline dea
       const std::byte* theirs = arena_.At(location, static_cast<int>(from));
       std::memcpy(output.data + from * block + at, theirs + self * size, size);
     }
-    // The next window overwrites the stage that peers read here.
+    // Peers must have read the stage before the next window overwrites it.
     ranks_.Synchronize(deadline);
   }
 }

@@ -48,7 +48,7 @@ std::optional<Mapping> OpenSharedPage(const PageAddress& address) {
 Fd OpenForeignFd(int pid, int fd) {
   // Threads of one process must be able to share memory even without access to /proc.
   if (pid == ::getpid()) return Fd(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
-  // O_NONBLOCK: opening a FIFO would otherwise block until its other end opens.
+  // Without O_NONBLOCK, opening a FIFO would block until its other end is opened.
   const std::string path = fmt::format("/proc/{}/fd/{}", pid, fd);
   return Fd(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
 }

@@ -108,7 +108,8 @@ TcpTransport::TcpTransport(std::vector<std::unique_ptr<PeerStream>> streams,
       // If the kernel rejects this, only speed is lost.
       (void)::setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &kSendBytesWithinHost, sizeof(int));
     }
-    states_.back().slot.reset(new std::byte[kSlotBytes]);  // not zeroed: never read before written
+    // Not zeroed, because it is written first.
+    states_.back().slot.reset(new std::byte[kSlotBytes]);
   }
   active_.reserve(states_.size());
   polled_.reserve(states_.size() + 1);
@@ -316,8 +317,8 @@ void TcpTransport::Wait(Deadline deadline) {
     if (receiving) SetWakeUp(*state);
     const bool sending =
         MaySend(*state) || (state->headers.owed && state->header_sent < sizeof(CallHeader));
-    // Skips a peer whose next message depends on another receive, because poll would return at
-    // once: the socket is writable.
+    // Skips a peer whose next message depends on another receive, because its socket is writable,
+    // so poll would return at once.
     if (!receiving && !sending) continue;
     const int events = (receiving ? POLLIN : 0) | (sending ? POLLOUT : 0);
     polled_.push_back({state->stream->fd(), static_cast<short>(events), 0});

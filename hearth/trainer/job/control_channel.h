@@ -34,8 +34,8 @@ class ControlChannel {
   void Watch(std::function<void()> on_lost);
 
   // Writes one event. Any thread may call it; it waits for at most a minute and never throws. Once
-  // the peer is gone or has not read for a minute, events are dropped: Watch reports the loss of
-  // the reader instead.
+  // the peer is gone or has not read for a minute, events are dropped. Watch reports the loss of
+  // the reader.
   void Send(const nlohmann::json& event);
 
  private:

@@ -71,8 +71,8 @@ ReaderProcess::ReaderProcess(const Options& options, const ring::RingEnd& writer
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, ring_fd, ring_fd);
   posix_spawn_file_actions_adddup2(&actions, signal_fd, signal_fd);
-  // Uses a separate process group, so that Ctrl-C does not end the reader: the training needs rows
-  // until it has stopped.
+  // Uses a separate process group, so that Ctrl-C does not end the reader, because the training
+  // needs rows until it has stopped.
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);

@@ -24,8 +24,8 @@ class TrainStart {
 
   // Loads the weights of the job or of a snapshot on rank 0, because other hosts may not have the
   // files, and copies them and the solver's history to all ranks. Returns the snapshot's position,
-  // if there is one. On rank 0, also restores the validations before the snapshot, unless it
-  // belongs to another run.
+  // if there is one. On rank 0, also restores the validations before the snapshot, unless the
+  // snapshot belongs to another run.
   std::optional<caffe::TrainingPosition> Load(nlohmann::json* validations);
 
   // Returns false, with a warning, if a position refers to rows of another batch size.
