@@ -22,7 +22,7 @@ class Group;
 struct BucketReducerOptions {
   size_t bucket_bytes = 4 << 20;  // a larger piece gets a bucket to itself
   double timeout_s = 30;          // timeout of the all-reduce of one bucket
-  Memory memory = Memory::kHost;  // of `buffer`; kDevice: work on the default streams writes it
+  Memory memory = Memory::kHost;  // of `buffer`; if kDevice, work on the default streams writes it
 };
 
 // Ranges of the buckets, in launch order: the last pieces of the buffer come first.

@@ -32,8 +32,8 @@ void HierarchicalBackend::AllReduce(Buffer data, Reduction how, Deadline deadlin
   });
 }
 
-// Runs a whole all-reduce, because AllReduce divides the data among the ranks of a host but a
-// reduce-scatter among all ranks. The caller reads its part of the sum.
+// Runs a whole all-reduce, because AllReduce divides the data among the ranks of a host, but
+// ReduceScatter must divide it among all ranks. The caller reads its part of the sum.
 void HierarchicalBackend::ReduceScatter(Buffer data, Op op, Deadline deadline) {
   AllReduce(data, op, deadline);
 }

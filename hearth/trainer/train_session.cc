@@ -226,7 +226,8 @@ void TrainSession::FailLocally(const std::exception_ptr& exception, int64_t iter
   // The coordinator notifies the other processes. In this process, the threads of other devices may
   // be inside an operation, which must end before they can be joined.
   for (auto& group : groups_) group->Abort(failure.message);
-  // team_ is aborted even for a consequence, because the other devices would wait for this one.
+  // team_ is aborted even if the failure is a consequence, because the other devices would wait for
+  // this one.
   for (auto& group : team_.groups) group->Abort(failure.message);
   if (!failure.consequence) Fail(failure);
 }

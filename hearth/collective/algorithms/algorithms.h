@@ -19,11 +19,11 @@ struct Exchange {
   std::vector<std::byte>& scratch;
 };
 
-// Every rank sends its buffer to every other rank: one step, world - 1 times the bytes.
+// Every rank sends its buffer to every other rank. One step, but world - 1 times the bytes.
 void DirectAllReduce(const Exchange& exchange, Buffer data, Op op, Deadline deadline);
 
-// Ranks exchange their sums with one peer after another: log2(world) steps, log2(world) times the
-// bytes. The world is a power of two.
+// Ranks exchange their sums with one peer after another. log2(world) steps, but log2(world) times
+// the bytes. The world must be a power of two.
 void RecursiveDoublingAllReduce(const Exchange& exchange, Buffer data, Op op, Deadline deadline);
 
 // Reduce-scatter by halving, all-gather by doubling: 2 log2(world) steps. Ranks beyond the largest

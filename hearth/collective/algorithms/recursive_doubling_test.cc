@@ -81,7 +81,7 @@ TEST(RecursiveDoublingScratch, IsReusedForFewerElements) {
   });
 }
 
-// The errors of eight ranks if the ranks in `others` call a barrier instead.
+// Returns the errors of eight ranks if the ranks in `others` call a barrier instead.
 std::vector<ErrorCode> ErrorsOfMismatch(unsigned others) {
   std::vector<ErrorCode> codes;
   std::mutex mutex;

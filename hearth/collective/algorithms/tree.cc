@@ -13,8 +13,8 @@ constexpr size_t kTreeChunkBytes = 256 << 10;
 void TreeBroadcast(const Exchange& exchange, Buffer data, int root, Deadline deadline) {
   const int world = exchange.transport.size();
   const auto real = [&](int relative) { return (relative + root) % world; };
-  // Ranks are renumbered so that the root is 0. The parent of a rank is its number without the
-  // lowest set bit; its children are its number plus one bit below that bit.
+  // Ranks are renumbered so that the root is 0. The parent's number is the rank's number without
+  // its lowest set bit. The children's numbers are the rank's number plus one bit below that bit.
   const int self = (exchange.transport.self() - root + world) % world;
   const int lowest = self == 0 ? world : self & -self;
   const size_t chunk = kTreeChunkBytes / SizeOf(data.type);

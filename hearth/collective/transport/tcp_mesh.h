@@ -25,7 +25,7 @@ struct MeshSetup {
   std::vector<MeshRank> ranks = {};  // by ascending rank
   int self = 0;                      // index of this rank
   std::string token = {};
-  // Unique per mesh, so that recorded proofs are invalid; the same on all ranks.
+  // Unique per mesh, so that recorded proofs cannot be replayed. The same on all ranks.
   std::string session;
   int generation = 0;
 

@@ -16,8 +16,8 @@ int64_t EffectiveBatch(const Job& job, caffe::Solver& solver) {
 
 }  // namespace
 
-// total_weight() counts full minibatches (GradientStep). A net that produces its own rows counts as
-// one row per minibatch.
+// total_weight() counts full minibatches (GradientStep). If the net produces its own rows, each
+// minibatch counts as one row.
 double RowsOfStep(const DistributedSync& sync, const caffe::Net& net) {
   return sync.total_weight() * static_cast<double>(std::max<int64_t>(1, net.batch_size()));
 }
