@@ -126,7 +126,8 @@ void AddComputeImageMean(CLI::App* app) {
   });
 }
 
-// Splits "a,b". For positional arguments, CLI11's own delimiter also consumes the following ones.
+// Splits "a,b". CLI11's own delimiter is not used because, for positional arguments, it also
+// consumes the following arguments.
 std::vector<std::string> SplitAtCommas(const std::string& text) {
   std::vector<std::string> parts;
   std::istringstream stream(text);

@@ -50,7 +50,7 @@ TEST_P(Reducer, SumsPiecesReadyInAnyOrder) {
         std::fill(piece, piece + counts[p],
                   static_cast<float>(group.rank() * 100 + static_cast<int>(p) + round));
       }
-      // Each rank in a different order; Wait handles the last piece.
+      // Each rank reports its pieces in a different order. The last piece is left to Wait.
       for (size_t i = 1; i < counts.size(); ++i) {
         reducer.Ready((i * 5 + static_cast<size_t>(group.rank())) % counts.size());
       }

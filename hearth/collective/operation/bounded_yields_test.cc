@@ -15,7 +15,7 @@ TEST(BoundedYields, RanksShareCoresWhereTheyAreMore) {
 
 constexpr BoundedYields::Clock::duration kEveryYieldIsLong(-1);
 
-// A long yield, after which so many waits sleep.
+// Expects one yield that counts as long, then `waits` waits that sleep.
 void ExpectSleepingWaits(BoundedYields& yields, int waits) {
   ASSERT_TRUE(yields.Yield());
   for (int i = 0; i < waits; ++i) ASSERT_FALSE(yields.Yield()) << i;

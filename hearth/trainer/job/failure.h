@@ -1,4 +1,4 @@
-// Describes exceptions as the failure of a rank, which is the content of the driver's exception.
+// Converts an exception to the failure of a rank, from which the driver creates its exception.
 #pragma once
 
 #include <exception>
@@ -7,7 +7,8 @@
 
 namespace hearth::trainer {
 
-// Code, message, layer and iteration, as far as known, of any exception, not only of hearth::Error.
+// Returns the code, message, layer and iteration of an exception, as far as they are known. Accepts
+// any exception, not only hearth::Error.
 rendezvous::Failure DescribeException(const std::exception_ptr& exception);
 
 }  // namespace hearth::trainer
