@@ -44,7 +44,7 @@ class Classifier(Net):
 
         Args:
             inputs: images (height, width, channels), as returned by load_image.
-            oversample: average over ten crops of each; else only the center.
+            oversample: average over ten crops of each image; otherwise use only the center crop.
 
         Returns:
             float32 (images, classes): the values of the net's first output.
