@@ -1,4 +1,4 @@
-"""Local files and HDFS through the core's storage: calls take milliseconds and need no JVM."""
+"""Accesses local files and HDFS through the core's storage, in milliseconds and without a JVM."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class CoreFiles(FileSystem):
         self._core.make_folders(uri)
 
     def rename(self, uri: str, other: str) -> None:
-        """Renames a file or folder; a local one survives a power failure."""
+        """Renames a file or folder; a local rename survives a power failure."""
         self._core.rename_file(uri, other)
         if (path := local_path(other)) is not None:
             _sync_folder(os.path.dirname(path))
