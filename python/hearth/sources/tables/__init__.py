@@ -1,1 +1,1 @@
-"""Versions of tables whose log lists their files: Delta and Iceberg."""
+"""Versions of tables of which a log lists the files: Delta and Iceberg."""
