@@ -32,7 +32,7 @@ class Classifier(Net):
             model_file, pretrained_file: prototxt and .caffemodel.
             image_dims: (height, width) that images are resized to before cropping; default: the
                 net's input size.
-            mean, input_scale, raw_scale, channel_swap: as for Transformer's setters.
+            mean, input_scale, raw_scale, channel_swap: see Transformer's setters.
         """
         super().__init__(model_file, TEST, weights=pretrained_file)
         self.transformer = io.transformer_for(self, mean, input_scale, raw_scale, channel_swap)

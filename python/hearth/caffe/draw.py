@@ -49,15 +49,15 @@ def get_pydot_graph(
     phase: int | None = None,
     display_lrm: bool = False,
 ) -> Any:
-    """The graph of draw_net_to_file as a pydot.Dot, to modify or to write.
+    """Returns the graph that draw_net_to_file draws, as a pydot.Dot to modify or to write.
 
     Args:
-        caffe_net, rankdir, phase, display_lrm: as draw_net_to_file.
+        caffe_net, rankdir, phase, display_lrm: see draw_net_to_file.
         label_edges: write outputs and batch sizes on the edges.
 
     Raises:
         ImportError: pydot is not installed; the other functions do not need it.
-        ValueError: not a net.
+        ValueError: `caffe_net` is not a net.
     """
     try:
         import pydot
@@ -85,7 +85,7 @@ def get_layer_lr_mult(layer: Any) -> tuple[float, float]:
     """The lr_mult of weights and bias.
 
     Raises:
-        ValueError: not a Convolution, Deconvolution or InnerProduct layer.
+        ValueError: the layer is not a Convolution, Deconvolution or InnerProduct layer.
     """
     if layer.type not in ("Convolution", "Deconvolution", "InnerProduct"):
         raise invalid(f"layers of type {layer.type} have no weights and bias")

@@ -47,7 +47,7 @@ def field_type(type_name: str, name: str) -> str:
 
 
 def enum_values(type_name: str) -> dict[str, int]:
-    """The numbers of all enum values of a message type, such as PoolingParameter."""
+    """The numbers of all enum values in a message type such as PoolingParameter."""
     values: dict[str, int] = {}
     for name, numbers in _schema()["enums"].items():
         if name.rpartition(".")[0] == type_name:
@@ -61,7 +61,7 @@ def _nearest(name: str, known: Iterable[str]) -> str:
 
 
 def _checked(field: Field, value: Any) -> Any:
-    """The value to store. Raises TypeError or ValueError that names the field."""
+    """Checks a value; returns the one to store. Raises TypeError or ValueError naming the field."""
     kind = field["type"]
     try:
         if kind == "message":

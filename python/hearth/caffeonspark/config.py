@@ -135,7 +135,7 @@ class Config:
 
     @property
     def cluster_size(self) -> int:
-        """The number of executors that train together; default: all of the application."""
+        """The number of executors that train together; default: all of the application's."""
         given = self.__dict__["cluster_size"]
         if given != ALL:
             return given
@@ -255,7 +255,7 @@ def _state_of(solver: dict[str, Any], phase: str) -> dict[str, Any]:
 
 
 def _find_data_layer(net: dict[str, Any], phase: str, state: dict[str, Any]) -> int:
-    """The index of the first fed layer for this phase only, or else of the first for any."""
+    """The index of the first layer with a source_class for only this phase, else for any."""
     state = {**state, "phase": phase}
     for_any = -1
     for index, layer in enumerate(net.get("layer", [])):

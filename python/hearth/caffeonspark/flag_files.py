@@ -25,7 +25,7 @@ class FlagFiles:
     """Resolves and checks flags' files; raises FlagError or HearthError with one-line messages."""
 
     def __init__(self, files: HadoopFiles | None, default_fs: str):
-        """`files`: the JVM's; None with Spark Connect, where remote files are not checked."""
+        """`files`: the JVM's files; None with Spark Connect: remote files are not checked."""
         self._files, self._default_fs = files, default_fs
 
     @classmethod
@@ -38,7 +38,7 @@ class FlagFiles:
         return not is_remote(uri if scheme(uri) else self._default_fs)
 
     def input(self, flag: str, uri: str) -> str:
-        """A file to read: its absolute local path, or its full URI; "" stays empty."""
+        """Checks a file to read; returns its absolute local path or its full URI. Accepts ""."""
         if not uri or not self.is_local(uri):
             place = self._remote_uri(uri)
             if place and (files := serving(self._files, place)):
@@ -71,7 +71,7 @@ class FlagFiles:
         return local_path(uri) or ""
 
     def refuse_vanishing(self, flag: str, uri: str) -> None:
-        """Raises FlagError if a path is relative, for a driver in a YARN container."""
+        """For a driver in a YARN container: raises FlagError if a path is relative."""
         if not uri or not self.is_local(uri) or os.path.isabs(uri.removeprefix("file:")):
             return
         raise FlagError(

@@ -54,7 +54,7 @@ def predict_job(conf: Config, mode: str, flag_files: FlagFiles) -> dict[str, Any
 
 
 def predict_spec(conf: Config, mode: str, spark: Any, columns: str = "") -> PredictSpec:
-    """predict_job() in the form for Spark tasks. Raises like train_job().
+    """Like predict_job(), in the form that Spark tasks use. Raises like train_job().
 
     `columns`: names and types of the net's input columns. Later jobs with equal `columns` and the
     same local files reuse the loaded net. If empty, each job loads the net.

@@ -220,8 +220,8 @@ class Source:
         return _TABLES[kind](whole_uri(self.uri, self.spark)).pin(self.spark)
 
     def _selected(self, types: dict[str, str]) -> list[str] | None:
-        """The selected columns, for column_pairs(), of files with column `types`; None if the layer
-        selects anything but columns.
+        """The layer's columns, as items for column_pairs(); None if it selects SQL expressions.
+        `types`: the files' columns and their types.
         """
         try:
             pairs = [parse_column(item) for item in self.selection]

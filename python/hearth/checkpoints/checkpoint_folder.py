@@ -26,7 +26,7 @@ MOST_STEPS = 10**18
 
 
 class Writer:
-    """A file of a draft as an output stream. One thread uses it."""
+    """An output stream for a file of a Draft. Not thread-safe."""
 
     def __init__(self, output: Output):
         self._output = output
@@ -64,7 +64,7 @@ def new_file(store: FileSystem, uri: str) -> Iterator[Writer]:
 
 
 class Draft:
-    """A checkpoint being written. One thread uses it; seal() or discard() ends it.
+    """A checkpoint being written. Not thread-safe; call seal() or discard() at the end.
 
     Attributes:
         name, uri: the checkpoint's name, and the folder that its files are written to.
@@ -113,7 +113,7 @@ class Draft:
 
 @dataclass
 class Checkpoint:
-    """A complete checkpoint. One thread uses it; close() ends it.
+    """A complete checkpoint. Not thread-safe; call close() at the end.
 
     Attributes:
         name, uri: the name and URI of its folder.
@@ -134,7 +134,7 @@ class Checkpoint:
 class CheckpointFolder:
     """The checkpoints at one URI. Only one thread of one process may write there at a time.
 
-    Methods raise HearthError: one line with the URI and the reason.
+    Methods raise a one-line HearthError with the URI and the reason.
     """
 
     def __init__(self, uri: str, report: Callable[[str], None]):

@@ -12,7 +12,7 @@ from typing import Any
 from hearth.errors import invalid
 
 SEAL = "seal.json"
-# Limit for seals read, which list a few files for each rank.
+# A larger seal is damaged, because a seal lists a few files for each rank.
 MOST_SEAL_BYTES = 16 << 20
 _VERSION = 1
 

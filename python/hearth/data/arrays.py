@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 
 @dataclass
 class Arrays:
-    """Columns of one batch. `invalid_index`: rows that a transform could not decode, which were
-    replaced by other rows."""
+    """Columns of one batch. `invalid_index`: indices of rows that a transform could not decode and
+    that were replaced by other rows.
+    """
 
     values: dict[str, Any]
     invalid_index: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))

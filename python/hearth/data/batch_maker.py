@@ -83,7 +83,7 @@ class BatchMaker:
 
         Args:
             step: the rows of the step.
-            spare_rows: read if none of the step's rows can be decoded.
+            spare_rows: replacements, which are read if none of the step's rows can be decoded.
 
         Raises:
             ValueError: a column does not fit an array, or no row can be decoded.

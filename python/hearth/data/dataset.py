@@ -74,7 +74,7 @@ class Dataset(Protocol):
         """The row counts and row hashes of all partitions; blocks until all are known."""
 
     def known_partitions(self) -> list[list[Any] | None] | None:
-        """[row count, row hash] of each partition or None; None if all are unknown."""
+        """For each partition [rows, hash], or None if unknown; None if all are unknown."""
 
     def check(self) -> None:
         """Raises ClusterError if the cluster has failed."""

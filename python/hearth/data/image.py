@@ -82,7 +82,7 @@ def image(
             3:4 to 4:3); "center": the short side resized to size * 256 / 224, then the center, as
             in the usual evaluation on ImageNet; None: the whole image, stretched to the size.
         flip: whether to mirror an image with probability 0.5; None: if crop is "random".
-        mean, std: of red, green and blue in [0, 1]: (pixel / 255 - mean) / std. None: 0 and 1.
+        mean, std: for red, green and blue; values become (pixel / 255 - mean) / std. None: 0 and 1.
         to: "uint8", "float32" or "bfloat16".
         layout: "nchw" or "nhwc".
         threads: the number of threads; None: one for each core available to this process.
@@ -90,7 +90,7 @@ def image(
             times as large as the output. False is slower then, but closer to PIL's result.
 
     Raises:
-        ValueError: an invalid option.
+        ValueError: an option is invalid.
     """
     height, width = (size, size) if isinstance(size, int) else size
     return ImageTransform(

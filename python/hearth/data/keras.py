@@ -40,9 +40,9 @@ class KerasDataset(keras.utils.PyDataset):
         self._begin: dict[str, Any] = {}  # the loader's state before the epoch's first batch
         self._has_trained = False  # whether a batch was trained on in this epoch
         self._counted = False  # whether callback() counts this epoch's batches
-        self._counts_next = False  # whether it will count the next epoch's
+        self._counts_next = False  # whether callback() counts the next epoch's
         self._announced = False  # whether Keras called on_epoch_begin()
-        self._peeked = False  # whether batches were fetched before that
+        self._peeked = False  # whether batches were fetched before on_epoch_begin()
         self._batches: Iterator[Any] = iter(())
         self._lock = threading.RLock()  # fit() may peek while an old thread fetches
         self._seek(None)

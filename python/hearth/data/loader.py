@@ -117,7 +117,7 @@ class Loader:
         this epoch, at that state.
 
         Raises:
-            ValueError: not a valid epoch number; they count from 0.
+            ValueError: `epoch` is not a valid epoch number (they count from 0).
         """
         if not hasattr(type(epoch), "__index__") or not 0 <= epoch < 2**63:
             raise invalid(f"set_epoch({epoch!r}): epochs are integers that count from 0")

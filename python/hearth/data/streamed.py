@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from hearth.data.dataset import Plan
 
-# A window ends with the split by which it has this many rows, or this many bytes in the files.
+# A window ends with the split that brings it to this many rows, or bytes in the files.
 _WINDOW_ROWS = 16384
 _WINDOW_BYTES = 64 << 20
 
@@ -76,7 +76,7 @@ class StreamReader:
         """Starts an epoch.
 
         Raises:
-            ValueError: `remaining` is set: only whole epochs can be read.
+            ValueError: `remaining` is set, but only whole epochs can be streamed.
         """
         if remaining is not None:
             raise invalid(

@@ -35,7 +35,7 @@ def _peek(loader: Batches) -> dict[str, Any]:
         )
     if loader.epoch != before["epoch"]:  # an earlier iteration was abandoned
         loader.set_epoch(loader.epoch)
-    else:  # None: no waiting for the partitions' counts
+    else:  # None: do not wait for all partitions' counts
         loader.load_state_dict({**before, "partitions": None})
     return batch
 

@@ -24,7 +24,7 @@ def examine(spark: SparkSession, tasks: int | None = None) -> list[Finding]:
         The findings of all checks; act on findings with level `problem`.
 
     Raises:
-        HearthError: so many tasks cannot run at the same time.
+        HearthError: `tasks` tasks cannot run at the same time.
     """
     from hearth.doctor import checks, cluster
 

@@ -18,8 +18,7 @@ _COPY_BYTES = 8 << 20
 
 
 class CoreFiles(FileSystem):
-    """Stateless. Raises the core's errors: OSError,
-    ValueError or HearthError."""
+    """Stateless. Methods raise the core's errors: OSError, ValueError or HearthError."""
 
     renames_folders = True
 

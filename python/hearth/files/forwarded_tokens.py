@@ -24,7 +24,8 @@ PREFIX, _SUFFIX = "hearth-tokens-", ".tokens"
 _MAGIC = b"HDTS"  # the first bytes of a token file
 _YARN_FILE = "container_tokens"  # YARN's token file in a container
 # A task that starts later than this after the driver forwarded the tokens (a DataFrame evaluated
-# later, a job that waited for slots) uses its container's tokens, because these may have expired.
+# later, a job that waited for slots) uses its container's tokens, because the forwarded ones may
+# have expired.
 _FRESH_S = 3600.0
 # Age limit of a container's token file: YARN renews its tokens only for a week.
 _RENEWED_S = 6 * 86_400.0
@@ -147,7 +148,7 @@ class _Watch:
 
     def _pause_s(self) -> float:
         """The time until the next check, with jitter so that ranks do not all check at once."""
-        by_shell = self._shell is not None or self._reported  # reported: it failed, too
+        by_shell = self._shell is not None or self._reported  # _reported: the shell failed
         most = max(self._tokens.look_s, _SHELL_LOOK_S if by_shell else 0.0)
         return most * random.uniform(0.5, 1.0)
 

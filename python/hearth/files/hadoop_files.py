@@ -47,7 +47,7 @@ class HadoopFiles:
 
     @property
     def user(self) -> str:
-        """The name of the user as whom files are accessed."""
+        """The user name with which files are accessed."""
         users = self._jvm.org.apache.hadoop.security.UserGroupInformation
         return str(users.getCurrentUser().getShortUserName())
 

@@ -51,7 +51,7 @@ class HadoopShell:
         if folder not in self._made:
             self._run(what, "-mkdir", "-p", folder)
             self._made.add(folder)
-        sources = [Path(path).absolute().as_uri() for path in paths]  # plain paths are patterns
+        sources = [Path(path).absolute().as_uri() for path in paths]  # paths would be patterns
         self._run(what, "-put", "-f", *sources, folder)
 
     def names(self, folder: str) -> list[str]:
@@ -95,13 +95,13 @@ class HadoopShell:
 
 
 def hadoop_user() -> str:
-    """The user as whom Spark runs this executor's tasks; without Kerberos it is only a name."""
+    """The user under whom Spark runs this executor's tasks; without Kerberos only a name."""
     environment = os.environ
     return environment.get("HADOOP_USER_NAME") or environment.get("SPARK_USER") or user_name()
 
 
 def use_core_as_hadoop_user() -> None:
-    """Makes this process's HDFS clients of the core act as the user as whom Spark runs the task."""
+    """Makes the core's HDFS clients in this process act as the user of the Spark task."""
     os.environ.setdefault("HADOOP_USER_NAME", hadoop_user())
     # With libhdfs, a JVM runs in this process, and its heap counts toward the executor's overhead.
     os.environ.setdefault("LIBHDFS_OPTS", "-Xmx128m")

@@ -51,7 +51,7 @@ class InputFile:
         return data
 
     def for_arrow(self) -> pa.NativeFile:
-        """The file as pyarrow's; pyarrow opens local files itself."""
+        """The file for pyarrow to read; pyarrow opens local files itself."""
         return pa.OSFile(self.path) if self.path is not None else arrow_file(self)
 
 

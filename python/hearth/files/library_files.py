@@ -249,8 +249,8 @@ def listed(system: FileSystem, folder: str) -> list[FileInfo]:
 
 @contextmanager
 def _new_file(system: FileSystem, path: str) -> Iterator[Any]:
-    """Opens a new file, which appears under its name when it is complete, and is removed if it is
-    not; creates its folder.
+    """Creates the folder and opens a new file. The file appears under its name when it is complete;
+    an incomplete file is removed.
     """
     # The temporary name is random, because fsspec's move() interprets names as patterns.
     folder = path.rpartition("/")[0]

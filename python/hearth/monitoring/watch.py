@@ -17,7 +17,7 @@ _DATASETS = "dataset."
 
 
 class Watch:
-    """Records the events of one training and forwards them. Used by one thread."""
+    """Records the events of one training and forwards them. Not thread-safe."""
 
     def __init__(self, record: Any, history: History, on_event: Listener, run: MlflowRun | None):
         self._record, self._history, self._on_event = record, history, on_event

@@ -1,7 +1,7 @@
 """Sends a node's results back to a feed task in columns, without Python objects per value.
 
-They are sent as Arrow IPC streams of one batch, in the same messages as pickled results; a stream's
-first byte cannot start a pickle. Arrays keep their types and shapes.
+Results are sent as Arrow IPC streams of one batch, in the same messages as pickled results; a
+stream's first byte cannot start a pickle. Arrays keep their types and shapes.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 _STREAM = b"\xff"
 _RESULT_ROWS = 4096
-# Keys of a batch's metadata. _SINGLE: a row's result is a single value, not a dict.
+# Keys of a batch's metadata. _SINGLE: a row's result is one value, not a dict. _ERROR: a message.
 _SINGLE, _ERROR = b"hearth.single", b"hearth.error"
-_PLAIN, _NUMPY = b"plain", b"numpy"  # rows as Python or NumPy values
+_PLAIN, _NUMPY = b"plain", b"numpy"  # values of _SINGLE: the type of rows()
 
 
 class ColumnResults:

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 NAMED_ROWS = 10
-# Spark Connect has no accumulators. There, a task also yields the invalid rows, with a number in
-# this column that counts them; they are observed and then filtered out.
+# Spark Connect has no accumulators, so a task also yields its invalid rows, numbered in this
+# column. Spark observes the numbered rows, which are then filtered out.
 POSITION = "hearth_invalid_row"
-# Partitions end one by one; a report waits until none has ended for this long.
+# Partitions end at different times. A report waits until none has ended for this long.
 _QUIET_S = 0.5
 
 
@@ -157,7 +157,7 @@ class Report:
 
     @property
     def counts(self) -> bool:
-        """Whether rows can be counted: not with Spark Connect 3.5, which lacks observations."""
+        """Whether rows can be counted: false with Spark Connect 3.5, which has no observations."""
         return self.parts is not None or self._observation is not None
 
     def found(self) -> InvalidRows:

@@ -39,7 +39,7 @@ class _ModelThread:
                     future.set_result(call())
             except BaseException as error:
                 future.set_exception(error)
-            del future, call  # free them: get() may block for long
+            del future, call  # release them: get() may block for long
 
 
 _thread = _ModelThread()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 PIECE_BYTES = 2 << 20
 
-# Allowed classes by module, common in rows and results. With none of them can a pickle run code.
+# Allowed classes by module, common in rows and results. They do not let a pickle run code.
 _ARRAYS = ("_reconstruct", "scalar")
 _DATA_CLASSES: dict[str, tuple[str, ...]] = {
     "builtins": ("complex", "frozenset", "set"),
@@ -33,7 +33,7 @@ _DATA_CLASSES: dict[str, tuple[str, ...]] = {
     "numpy.core.numeric": ("_frombuffer",),
     "pyspark.sql.types": ("_create_row",),
 }
-# Large, because a batch costs about as much as copying 100 KB.
+# Large, because each batch takes about as long as copying 100 KB.
 _BATCH_BYTES = 1 << 20
 
 

@@ -22,7 +22,7 @@ _UNORDERED = ("map", "variant", "interval", "calendarinterval", "object", "geome
 _STEADY_SCANS = ("FileSourceScanExec", "LocalTableScanExec", "RangeExec")
 _ROW_BY_ROW = ("ProjectExec", "FilterExec", "ColumnarToRowExec", "WholeStageCodegenExec")
 _STEADY_STEPS = frozenset((*_STEADY_SCANS, *_ROW_BY_ROW, "InputAdapter"))
-# Scans a cached frame, whose partitions have the cached plan's rows.
+# The plan node that scans a cached frame, whose partitions are those of the cached plan.
 _KEPT = "InMemoryTableScanExec"
 _POSITION = "hearth position"  # a temporary column
 
@@ -53,7 +53,7 @@ def launch_conf(
 
 
 def cores(spark: SparkSession, world: int) -> int:
-    """Spark's current default parallelism; estimated if Spark Connect does not report it."""
+    """Spark's default parallelism, or an estimate with Spark Connect, which does not report it."""
     if hasattr(spark, "_jsc"):
         return spark.sparkContext.defaultParallelism
     slots = local_slots(spark.conf.get("spark.master", ""), 1)
@@ -61,7 +61,7 @@ def cores(spark: SparkSession, world: int) -> int:
 
 
 def rank_rows(spark: SparkSession, frames: dict[str, DataFrame], world: int) -> DataFrame:
-    """A DataFrame of a partition per rank: the frames' rows, or without frames one row per rank.
+    """A DataFrame with a partition per rank: the frames' rows, or one row each without frames.
 
     Rows are shuffled if the partitions do not fit. The blocks of a shuffle arrive in any order, so
     a rank's rows are then sorted: by position if all frames are deterministic, which is faster, and
@@ -122,7 +122,7 @@ def needs_shuffle(frame: DataFrame, world: int) -> bool:
 def _has_one_number_of_partitions(rdd: Any, world: int) -> bool:
     """Whether all RDDs in the stage of `rdd` (a JVM object) have `world` partitions.
 
-    The plan of a DataFrame created from an RDD does not show a coalesce() or union() of RDDs.
+    The plan does not show this if the DataFrame was created from a coalesce() or union() of RDDs.
     """
     waiting, seen = [rdd], set()
     while waiting:
@@ -186,9 +186,10 @@ def sorted_by_position(frame: DataFrame, world: int) -> DataFrame:
 def sorted_by_content(frame: DataFrame) -> DataFrame:
     """Sorts each partition by a hash of the rows, and rows with equal hashes by their columns.
 
-    Rows sorted by value would form minibatches of equal labels, and Spark sorts fastest by a single
-    number. Rows keep their order if they are equal in all comparable columns, or differ only in the
-    sign of a zero or the bits of a NaN, which Spark compares and hashes as equal.
+    A hash is used because rows sorted by value would form minibatches of equal labels, and because
+    Spark sorts fastest by a single number. Rows keep their order if they are equal in all
+    comparable columns, or differ only in the sign of a zero or the bits of a NaN, which Spark
+    compares and hashes as equal.
     """
     from pyspark.sql import functions
 

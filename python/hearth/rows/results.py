@@ -1,5 +1,4 @@
-"""Converts a model's outputs to columns: numbers or strings of any shape, one row per first
-index."""
+"""Converts a model's outputs to columns: numbers or strings of any shape, rows first."""
 
 from __future__ import annotations
 
@@ -78,7 +77,7 @@ def to_arrow(values: np.ndarray) -> pa.Array:
 
 
 def as_array(value: Any) -> np.ndarray:
-    """Converts a model's or function's result, also a PyTorch tensor on any device, to an array."""
+    """Converts a result, such as a PyTorch tensor on any device, to an array."""
     if type(value).__module__.partition(".")[0] == "torch":
         value = value.detach().cpu()
         value = value.float() if str(value.dtype) == "torch.bfloat16" else value

@@ -9,7 +9,7 @@ from hearth.files.stored_files import StoredFile
 from hearth.sources.format import Unit
 from hearth.sources.source import Piece, Split
 
-# At the minimum, 16 ranks have 12 splits each, so a rank with an extra split has 8 % more rows.
+# With LEAST_SPLITS, 16 ranks have 12 splits each, so a rank with an extra split has 8 % more rows.
 # Each split costs an open file or a request, and a partition file on the node that reads it.
 LEAST_SPLITS, MOST_SPLITS = 192, 4096
 # With this many units of equal size, none is divided, because a reader of splits in random order
@@ -21,7 +21,7 @@ _TOLERANCE = 1.25
 
 
 def cut_splits(files: Sequence[StoredFile], units: Sequence[Sequence[Unit]]) -> tuple[Split, ...]:
-    """Divides all rows of the units, in order, into splits. `units`: each file's. Deterministic."""
+    """Divides all rows of each file's `units`, in order, into splits. Deterministic."""
     total = sum(unit.bytes for of_file in units for unit in of_file)
     target = max(total / MOST_SPLITS, min(JOINED_BYTES, total / LEAST_SPLITS)) * _TOLERANCE
     splits: list[Split] = []

@@ -39,7 +39,7 @@ class OpenUnits:
             start: reads the unit from its first row.
 
         Raises:
-            ValueError: the unit has fewer or more rows.
+            ValueError: the unit does not have the stated number of rows.
         """
         begin, end, total = piece
         rows = self._take(key, begin) or _Rows(start())

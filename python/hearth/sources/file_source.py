@@ -101,8 +101,8 @@ class FileSource:
         folders = FolderColumns.of(files)
         schema = self._selected(known, folders)
         share = max(1, sum(file.size for file in files) // LEAST_SPLITS)
-        # Submits files in groups: most files of a table need no metadata, so a task per file would
-        # take longer than its work.
+        # A thread's task reads several files, because starting a task takes longer than skipping
+        # the metadata of a file, as for most files of a table.
         some = max(1, len(files) // (_METADATA_THREADS * 16))
         parts = [files[i : i + some] for i in range(0, len(files), some)]
         with ThreadPoolExecutor(_METADATA_THREADS, "hearth-pin") as pool:
@@ -140,7 +140,7 @@ class FileSource:
 
     @property
     def remote(self) -> bool:
-        """Whether the files are on other hosts."""
+        """Whether the files are in a remote file system."""
         return any(local_path(file.uri) is None for file in self.pinned.files[:1])
 
     @property

@@ -18,7 +18,7 @@ _NUMBER = re.compile(r"[+-]?\d{1,10}")
 
 @dataclass(frozen=True)
 class FolderColumns:
-    """The columns. `numbers` are 32-bit integers, like in pyarrow; the others are strings."""
+    """Columns from folder names. `numbers`: 32-bit integers, as in pyarrow; others: strings."""
 
     names: tuple[str, ...] = ()
     numbers: frozenset[str] = frozenset()

@@ -23,7 +23,7 @@ def codec(name: bytes) -> Unpack | None:
 
 
 def _unpack_snappy(data: bytes) -> bytes:
-    """Unpacks blocks (uncompressed size, then chunks) of chunks (compressed size, then data)."""
+    """Unpacks Hadoop's blocks: an uncompressed size, then chunks of a compressed size and data."""
     snappy, found, at = pa.Codec("snappy"), [], 0
     while at < len(data):
         (left,) = struct.unpack_from(">I", data, at)

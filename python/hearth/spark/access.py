@@ -164,7 +164,7 @@ class ClassicSpark(_Session):
         self.handle.addJobTag(name)
 
     def cancel(self, name: str) -> None:
-        """Cancels the jobs with a tag of any thread (a session's own tags are per thread)."""
+        """Cancels the jobs with a tag in the context; a session's own tags are per thread."""
         self.handle.cancelJobsWithTag(name)
 
 
@@ -203,7 +203,7 @@ class ConnectSpark(_Session):
 
         try:
             return InheritableThread(target=target, session=self.session)
-        except TypeError:  # in Spark 3.5, threads inherit nothing from it
+        except TypeError:  # Spark 3.5, where threads inherit nothing
             return threading.Thread(target=target)
 
     def tag(self, name: str) -> None:

@@ -74,8 +74,8 @@ def _environment(name: str, value: str) -> Iterator[None]:
 
 
 def kill(ended: Callable[[], bool] = lambda: True) -> None:
-    """Kills the processes that launch() has started or is about to start, until ended() and all of
-    them have exited.
+    """Kills the processes that launch() has started or is about to start, until ended() returns
+    true and all of them have exited.
 
     Sends SIGKILL only: a JVM ignores other signals while it starts, and would later log errors
     about its work. The folders' creator must remove them.
@@ -102,7 +102,7 @@ def kill(ended: Callable[[], bool] = lambda: True) -> None:
 @contextmanager
 def killed_on_interrupt() -> Iterator[None]:
     """Kills the JVM that the block started if Ctrl-C interrupts the block."""
-    ours = not is_running()  # its starter may still need another's
+    ours = not is_running()  # do not kill another caller's JVM
     try:
         yield
     except KeyboardInterrupt:

@@ -25,7 +25,7 @@ class SparkJob:
         action: Callable[[], Any],
         on_end: Callable[[SparkJob], None] = lambda _: None,
     ):
-        """`on_end` is called in the action's thread when that has ended; it must not raise."""
+        """`on_end` is called in the action's thread after the action; it must not raise."""
         self.tag = f"hearth-{uuid.uuid4()}"
         self.result: Any = None
         self.error: BaseException | None = None
@@ -64,7 +64,7 @@ class SparkJob:
     def end(self, patience_s: float) -> None:
         """Waits for the action's end, and cancels the action every `patience_s`.
 
-        Canceling once is not enough, because Spark has no jobs before it has planned the action.
+        One cancellation is not enough, because Spark has no jobs before it has planned the action.
         """
         while not self.join(patience_s):
             self.cancel()

@@ -24,7 +24,8 @@ _EXECUTORS_TLS = f"spark.executorEnv.{_TLS}"
 
 
 def link_environment(setting: Setting) -> dict[str, str]:
-    """HEARTH_TLS if Spark encrypts, or executors have it; HEARTH_MESH_PORT if ports are set.
+    """Returns HEARTH_TLS if Spark encrypts connections or spark.executorEnv has it, and
+    HEARTH_MESH_PORT if ports are fixed.
 
     Raises:
         HearthError: spark.hearth.mesh.port is neither a port nor a range of them.

@@ -10,7 +10,7 @@ from pyspark.ml.util import DefaultParamsReadable, DefaultParamsReader, DefaultP
 
 
 def param(name: str, text: str, convert: Any, camel: str = "") -> Any:
-    """Creates a mixin with a Param, its setter and its getter (setModelDir() and getModelDir()).
+    """Creates a mixin with a Param, its setter and its getter, e.g. setModelDir(), getModelDir().
 
     `camel`: the name in the setter and the getter; derived from `name` if empty.
     """

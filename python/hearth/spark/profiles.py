@@ -83,7 +83,7 @@ def slots_for(session: Any, profile: ResourceProfile | None) -> int:
     """The number of tasks with this profile that can run at once, in a classic session.
 
     Raises:
-        HearthError: this cluster does not support the profile; has Spark's message.
+        HearthError: this cluster does not support the profile; the message is Spark's.
     """
     scala_context = session._jsc.sc()
     if profile is None:
@@ -128,7 +128,7 @@ def registered(session: Any, profile: ResourceProfile) -> Any:
     """Registers the profile in a classic session; returns the JVM's object for counting slots.
 
     Raises:
-        HearthError: the executors cannot run such tasks; has Spark's message.
+        HearthError: the executors cannot run such tasks; the message is Spark's.
     """
     from py4j.protocol import Py4JJavaError
 

@@ -30,7 +30,7 @@ class Progress:
 
     def __init__(self, stream: TextIO | None = None, first: str = "starting the trainers"):
         """`stream`: the output, by default standard error. `first`: the initial status line, shown
-        if that is a terminal.
+        if the output is a terminal.
         """
         self._first = first
         self._stream = stream or sys.stderr

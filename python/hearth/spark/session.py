@@ -76,7 +76,7 @@ def start(
     local-cluster of `executors` single-task executors that share this machine's cores. `check` is
     called when Spark's JVM has started, but not yet the application. The settings of `conf` take
     precedence over all others; those of spark-defaults.conf and $PYSPARK_SUBMIT_ARGS take
-    precedence over Hearth's. JVM options are appended to Hearth's.
+    precedence over Hearth's. The user's JVM options are appended to Hearth's.
 
     Raises:
         HearthError: the master is YARN, but its location is not configured.

@@ -37,8 +37,8 @@ class SlotWait:
     """Waits until all tasks of a job can run at the same time. Not thread-safe.
 
     Attributes:
-        by_demand: whether not to wait with a profile and dynamic allocation, because Spark then
-            starts executors for the tasks of the started job.
+        by_demand: if true, does not wait if there is a profile and dynamic allocation is on,
+            because Spark then starts executors for the tasks of the running job.
     """
 
     def __init__(
@@ -140,8 +140,8 @@ def await_executors(
     profile: ResourceProfile | None = None,
 ) -> None:
     """With dynamic allocation, waits up to `spark.hearth.executorWait` for slots for `most` tasks
-    of the profile, or as many as the settings permit. Fewer are no error: Spark starts executors
-    for waiting tasks.
+    of the profile, or as many as the settings permit. Fewer slots are not an error, because Spark
+    starts executors for waiting tasks.
     """
     if is_on(session.conf.get):
         tasks = min(most, most_slots(session, profile) or most)
@@ -158,7 +158,7 @@ def executor_wait_s(session: SparkSession) -> float:
 
 def slots_now(session: SparkSession, profile: ResourceProfile | None = None) -> int | None:
     """The number of tasks with the profile (None: Spark's default) that can run at once. With Spark
-    Connect, the maximum by the settings, or None.
+    Connect, the maximum in the settings; None if they have none.
 
     Raises:
         HearthError: the session has ended, or its cluster does not support the profile.

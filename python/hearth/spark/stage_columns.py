@@ -91,7 +91,7 @@ def refuse_nulls(stage: str, dataset: Any, names: Sequence[str]) -> None:
 
 
 def position(stage: str, dataset: Any, name: str) -> int:
-    """The index of a column, whose name is resolved like by Spark, except for dots.
+    """The index of a column, whose name is resolved as Spark does, except for dots.
 
     Raises:
         ValueError: no column has the name, or several have.
@@ -167,8 +167,8 @@ def divided(stage: str, dataset: Any, name: str) -> tuple[Any, Any]:
 def divided_by_hash(
     stage: str, dataset: Any, names: Sequence[str], fraction: float, seed: int
 ) -> tuple[Any, Any]:
-    """Divides rows into about 1 - fraction and the rest, by a hash of the columns `names`. This is
-    reproducible, and rows with equal columns are on the same side.
+    """Divides rows into shares of about 1 - fraction and fraction, by a hash of the columns
+    `names`. This is reproducible, and rows with equal columns are on the same side.
     """
     from pyspark.sql import functions
 

@@ -110,7 +110,7 @@ class _Forwarder:
         self._published = self._identity(self._held())
         self._own: frozenset[str] | None = None  # this process's tokens
         before = os.environ.get(VARIABLE, "")
-        self._before = "" if is_forwarded(before) else before  # of an earlier application
+        self._before = "" if is_forwarded(before) else before  # forwarded by an earlier session
         self._look()
         threading.Thread(target=self._watch, name="hearth-tokens", daemon=True).start()
 

@@ -1,8 +1,9 @@
 """Spark's daemon of Python workers, which imports common modules before it forks workers.
 
 spark.python.daemon.module makes executors run `python -m hearth.spark.worker_daemon
-pyspark.worker`. Otherwise each worker would import pandas and pyarrow at its first task, for half a
-second. Imported objects are also excluded from Spark's garbage collection after each task.
+pyspark.worker`. Otherwise each worker would import pandas and pyarrow at its first task, which
+takes half a second. Imported objects are also excluded from Spark's garbage collection after each
+task.
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ def read_image(root: str, name: str) -> bytes:
 def read_batches(
     root: str, name: str, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Adds a column `data` with the files that column `name` names; yields small batches."""
+    """Adds a column `data`: contents of the files in column `name`. Yields small batches."""
     for batch in batches:
         begin, data, held = 0, [], 0
         for row, file in enumerate(batch.column(name).to_pylist()):

@@ -26,8 +26,8 @@ _UNFINISHED = "_part-"
 def task_folder(spark: SparkSession, output: str) -> str | None:
     """The path or full URI by which tasks write to `output`; None if Spark must write.
 
-    Spark must write to Hadoop file systems that the core does not support, because it has the
-    user's settings, and if a Spark Connect client cannot resolve the default file system.
+    Spark must write if only Hadoop supports the file system, because Spark has the user's settings
+    for it, and if a Spark Connect client cannot resolve the default file system.
     """
     files, name = HadoopFiles.of(spark), scheme(output)
     if files is None and not name:

@@ -1,1 +1,1 @@
-"""Versions of tables of which a log lists the files: Delta and Iceberg."""
+"""Versions of tables that list their files in a log: Delta and Iceberg."""

@@ -73,8 +73,8 @@ def described(name: str, spark: Any, partition: str = "") -> dict[str, str]:
 
 
 def uri_of(location: str) -> str:
-    """Converts a location of Hadoop's Path, which is not percent-encoded, to a URI of hearth.files,
-    where local URIs are.
+    """Converts a location of Hadoop's Path to a URI of hearth.files, in which local paths are
+    percent-encoded.
     """
     local = location.removeprefix("file://").removeprefix("file:")
     return location if local == location else f"file:{quote(local)}"
