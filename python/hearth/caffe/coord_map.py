@@ -101,7 +101,7 @@ def coord_map(fn: Function) -> Map:
         return _IDENTITY
     if fn.type_name == "Crop":
         axis, offset = crop_params(fn)
-        return axis - 1, 1, -offset  # maps apply to the axes after the one they name
+        return axis - 1, 1, -offset  # a map applies to the axes after `axis`
     raise UndefinedMapException(f"cannot map the coordinates of {fn.type_name}'s top to its bottom")
 
 

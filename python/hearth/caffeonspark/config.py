@@ -123,9 +123,7 @@ class Config:
 
     @property
     def changed_settings(self) -> dict[str, Any]:
-        """Settings that differ from their defaults, by Python name: enough to create an equal
-        Config.
-        """
+        """Settings with other values than their defaults, by Python name."""
         usual = vars(Config())
         return {
             name: value

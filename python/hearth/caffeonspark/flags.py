@@ -27,7 +27,7 @@ ALL = -1
 
 @dataclass(frozen=True)
 class Flag:
-    """A flag of the command line and its attribute of Config."""
+    """A command-line flag and the attribute of Config that it sets."""
 
     flag: str  # empty: the attribute has no flag
     name: str  # of Config's attribute
@@ -98,7 +98,7 @@ _OWN_FLAGS = (
 SETTINGS = tuple(Flag(**setting) for setting in _core.settings())
 
 FLAGS = _OWN_FLAGS + SETTINGS
-# Values are also checked against it when an attribute of Config is set.
+# The flags whose values are also checked when an attribute of Config is set.
 _CHECKED = {f.name: f for f in FLAGS if f in SETTINGS or f.values or f.least is not None}
 
 

@@ -85,7 +85,7 @@ class Source:
 
     @property
     def parameter(self) -> dict[str, Any]:
-        """The layer's fields about its rows, as a dict."""
+        """The layer's cos_data_param or memory_data_param, as a dict."""
         return self.layer.get(PARAMETER[self.layer["type"]], {})
 
     @property

@@ -36,8 +36,8 @@ class BatchRows(Protocol):
         """The number of rows."""
 
     def gather(self, name: str, *, ragged: bool = ...) -> Any:
-        """A column as an array or a list, owned by the caller; None if only pyarrow can convert the
-        type.
+        """A column as an array or a list, owned by the caller; None if only pyarrow can convert
+        it.
         """
 
     def ids(self) -> np.ndarray:

@@ -29,7 +29,7 @@ _STALE_ITERATION = (
 
 
 class Loader:
-    """Minibatches of one dataset, the same number of steps on every rank.
+    """Minibatches of one dataset, with the same number of steps on every rank.
 
     Used like a PyTorch DataLoader: `for batch in loader`, len(), set_epoch(), state_dict(). A batch
     is {column: array}, or a tuple in the order of `columns`. A loader has one position. Threads of

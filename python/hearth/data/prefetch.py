@@ -73,9 +73,7 @@ def prefetched(
 
 
 class _Makers:
-    """Threads that call finish(). A ThreadPoolExecutor would delay the program's exit until running
-    calls end.
-    """
+    """Threads that call finish(). A ThreadPoolExecutor would delay the program's exit."""
 
     def __init__(self, finish: Callable[[Any], Any], workers: int):
         self._finish, self._workers = finish, workers

@@ -113,9 +113,7 @@ def _java() -> str:
 
 
 def _class_path() -> str:
-    """The executor's class path on YARN; otherwise Hadoop's settings and the jars of Spark's
-    installation.
-    """
+    """The executor's class path on YARN; otherwise Hadoop's settings and Spark's jars."""
     if "CONTAINER_ID" in os.environ and os.environ.get("CLASSPATH"):
         return os.environ["CLASSPATH"]
     home = os.environ.get("SPARK_HOME")

@@ -23,8 +23,8 @@ Count = Callable[[int], None]
 
 
 class InputFile:
-    """A file, opened at the first read. Thread-safe. Raises OSError or HearthError that names the
-    file.
+    """A file, opened at the first read. Thread-safe. Raises OSError or HearthError with its
+    name.
     """
 
     def __init__(self, file: StoredFile, count: Count | None = None):

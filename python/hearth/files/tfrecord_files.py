@@ -266,9 +266,7 @@ def left_schema(folder: str) -> Any:
 
 
 def inferred_schema(readers: Iterable[Any]) -> Any:
-    """Infers the StructType from the first examples of the first non-empty reader, with bytes as
-    binary.
-    """
+    """Infers the StructType from the first non-empty reader's first examples; bytes are binary."""
     from hearth.files.tfrecord_schema import infer_fields
 
     scans = (reader.scan(_INFERRED_EXAMPLES) for reader in readers)

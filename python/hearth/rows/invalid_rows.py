@@ -183,9 +183,7 @@ class Report:
         return frame.where(place.isNull()).select(*(f.col(f"`{name}`") for name in names))
 
     def mute(self) -> InvalidRows:
-        """Returns the invalid rows found so far. The caller reports them, so `notify` is not called
-        for them.
-        """
+        """Returns the invalid rows found so far, which the caller reports instead of `notify`."""
         with self._lock:
             self._reported = self.found()
             return self._reported

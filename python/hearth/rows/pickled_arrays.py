@@ -10,9 +10,7 @@ from hearth.rows import pickles
 
 
 class PickledArrays:
-    """A range of rows: an array per field if the rows were tuples, otherwise one array. Not
-    thread-safe.
-    """
+    """Rows: an array per field if the rows were tuples, otherwise one array. Not thread-safe."""
 
     __slots__ = ("arrays", "tuples")
 

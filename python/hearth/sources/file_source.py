@@ -129,9 +129,7 @@ class FileSource:
         return self._with(replace(self.pinned, files=files, splits=tuple(renumbered)))
 
     def in_place(self) -> FileSource:
-        """The pinned source, with binaries as views of the mapped files if format and location
-        permit.
-        """
+        """The pinned source; binaries are views of mapped files if format and location permit."""
         if self.remote or not self.format.views:
             return self
         views = {pa.binary(): pa.binary_view()}

@@ -143,7 +143,7 @@ class ClassicSpark(_Session):
         return tasks if self.profile is None else tasks.withResources(self.profile)
 
     def run_on(self, nodes: Any, body: Callable[[Iterator[int]], Any]) -> Callable[[], Any]:
-        """The action that runs `body` for each of nodes(); holds their executors until
+        """The action that runs `body` for each of nodes(), whose executors are held until
         release().
         """
         if is_on(self.conf) and not self.holds:

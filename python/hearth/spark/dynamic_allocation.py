@@ -100,7 +100,7 @@ def refuse_for_nodes(setting: Setting, can_keep: bool) -> None:
 
 
 class HeldExecutors:
-    """Stores blocks in nodes' executors, which keeps Spark from removing these. Thread-safe."""
+    """Stores blocks in nodes' executors, so that Spark does not remove them. Thread-safe."""
 
     def __init__(self) -> None:
         self._blocks: list[Any] = []

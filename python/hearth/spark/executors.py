@@ -38,9 +38,7 @@ def rank_hosts(spark: SparkSession, world: int) -> list[frozenset[str]]:
 
 
 def _names(host: str) -> frozenset[str]:
-    """A host's name and address: Spark reports executors by name, tasks by the address seen by the
-    driver.
-    """
+    """A host's name and address: Spark reports executors by name, but tasks by address."""
     try:
         return frozenset((host, socket.gethostbyname(host)))
     except OSError:

@@ -36,7 +36,8 @@ from hearth.spark.time_setting import time_setting_s
 logger = logging.getLogger(__name__)
 
 LOOK_SETTING = "spark.hearth.tokenLook"
-# Short enough: Spark renews tokens after three quarters of their lifetime, which may be a day.
+# How often to check for new tokens. Spark renews tokens after three quarters of their lifetime,
+# which may be a day.
 _LOOK = "60s"
 _LEAST_LOOK_S, _MOST_LOOK_S = 1.0, 86_400.0
 _CANNOT = "the delegation tokens of Spark's JVM cannot be handed on"
@@ -122,9 +123,7 @@ class _Forwarder:
         )
 
     def _folder_of_newer(self, spark: Any, staging: str) -> str:
-        """A folder in the application's staging folder, which Spark on YARN removes; "" without
-        HDFS.
-        """
+        """A folder in the application's staging folder, which Spark removes; "" without HDFS."""
         try:
             files = HadoopFiles.of(spark)
             assert files is not None  # not with Spark Connect
@@ -206,9 +205,7 @@ class _Forwarder:
         return frozenset(str(token.toString()) for token in credentials.getAllTokens().toArray())
 
     def _bytes(self, credentials: Any) -> bytes:
-        """The content of a token file. The JVM writes it, because py4j may log what it
-        transfers.
-        """
+        """A token file's content. The JVM writes the file: py4j may log what it transfers."""
         file = self._private / uuid.uuid4().hex
         path = self._jvm.org.apache.hadoop.fs.Path(file.as_uri())
         try:

@@ -45,9 +45,7 @@ class Vocab:
         return self
 
     def save(self, path: str) -> None:
-        """Writes the words, one a line, to a text file in the new folder `path` (any URI of
-        Spark's).
-        """
+        """Writes the words, one a line, to a text file in the new folder `path` (any Spark URI)."""
         rows = self._spark.createDataFrame([(word,) for word in self.words], "value string")
         rows.coalesce(1).write.text(path)
 

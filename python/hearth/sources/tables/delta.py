@@ -228,9 +228,7 @@ def _is_absolute(path: str) -> bool:
 
 
 def _deleted(table: DeltaTable, folder: str) -> dict[str, bytes]:
-    """The deleted rows of each file with a deletion vector, by path relative to the table, or
-    absolute.
-    """
+    """The deleted rows of each file with a deletion vector, by relative or absolute path."""
     if "deletionVectors" not in (table.protocol().reader_features or ()):
         return {}
     found = {}
