@@ -28,7 +28,7 @@ __all__ = [
     "resize_image",
 ]
 
-# Weights of blue, green and red in a gray value, from scikit-image, like pycaffe's.
+# Weights of blue, green and red for conversion to gray, the same as scikit-image's and pycaffe's.
 _LUMA = np.array([[0.0721], [0.7154], [0.2125]])
 
 

@@ -150,7 +150,7 @@ def _task(
         tried = {f"{host} ({address}:{port})": (address, port) for host, address, port in others}
         answers = {name: found["connect_problem"](*to) for name, to in tried.items() if to[1]}
         facts["unreachable"] = {name: why for name, why in answers.items() if why}
-        context.barrier()  # the peers connected to this socket
+        context.barrier()  # peers may still connect to this socket
         if server:
             server.close()
         yield pyarrow.record_batch({"facts": [json_.dumps(facts)]})

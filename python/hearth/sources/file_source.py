@@ -101,8 +101,8 @@ class FileSource:
         folders = FolderColumns.of(files)
         schema = self._selected(known, folders)
         share = max(1, sum(file.size for file in files) // LEAST_SPLITS)
-        # A thread's task reads several files, because starting a task takes longer than skipping
-        # the metadata of a file, as for most files of a table.
+        # A task covers several files: for most files of a table the metadata is skipped, which
+        # takes less time than starting a task.
         some = max(1, len(files) // (_METADATA_THREADS * 16))
         parts = [files[i : i + some] for i in range(0, len(files), some)]
         with ThreadPoolExecutor(_METADATA_THREADS, "hearth-pin") as pool:

@@ -69,7 +69,7 @@ class SlotWait:
         self._least = least or tasks
         self._notify = notify
         self._profile = profile
-        self.by_demand = not least  # else it would start with fewer tasks
+        self.by_demand = not least  # a job with `least` would start fewer tasks
         self._limit_s, self._limit_setting = executor_wait_s(session), WAIT_SETTING
         self._patience_s = self._limit_s
         if least:

@@ -81,7 +81,8 @@ class DeltaSource(TableSource):
         wanted = moment("timestamp", self.timestamp)
         table = deltalake.DeltaTable(uri)
         table.load_as_version(wanted)
-        # If the time is before the log's first version, deltalake returns that version.
+        # For a time before the log's first version, deltalake returns that version instead of
+        # failing.
         for commit in table.history()[-1:]:
             if commit.get("timestamp", 0) > wanted.timestamp() * 1000:
                 raise invalid(
