@@ -136,8 +136,8 @@ def _ancestors(top: Top) -> dict[Top, Map]:
             step = coord_map(current.fn)
         except UndefinedMapException:
             continue  # no error yet: another path may lead to the other top
-        # Follow only the first bottom: a crop's coordinates are the first bottom's; the second sets
-        # its size.
+        # Follow only a Crop layer's first bottom; the second one determines the size, not
+        # coordinates.
         bottoms = current.fn.inputs[:1] if current.fn.type_name == "Crop" else current.fn.inputs
         for bottom in bottoms:
             if bottom not in maps:
