@@ -171,7 +171,7 @@ Trained Mixed(const Trained& first, const Trained& second, float share) {
   return mixed;
 }
 
-// In the two iterations, one rank trains on two minibatches and the other one on one and a half.
+// In the two iterations, one rank trains on two minibatches and the other one on 1.5.
 TEST_F(ExactnessTest, LocalSgdAveragesRanksByRows) {
   Training two;
   two.processes = 2;

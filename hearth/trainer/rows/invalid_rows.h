@@ -24,7 +24,8 @@ class InvalidRows {
   // Logs the first ten rows by name, each once, and sends an "invalid_row" event at most once per
   // second.
   void Report(const std::string& row_id, const std::string& reason);
-  // Records the name of a row that was reported before a restart. The name is only used by Check.
+  // Records the name of a row that was reported before a restart, for the errors of Check and
+  // RejectAllInvalid. Neither logs nor counts it.
   void AddRestoredName(const std::string& row_id, const std::string& reason);
 
   // Throws kDataLoss, naming rows, if `bad` of `rows` rows are more than allowed. Both are summed
