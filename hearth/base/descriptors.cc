@@ -16,7 +16,7 @@ struct Control {
   alignas(cmsghdr) char bytes[CMSG_SPACE(kMaxDescriptors * sizeof(int))];
 };
 
-// Takes ownership of every descriptor in the message, even of unexpected ones: the kernel has
+// Takes ownership of every descriptor in the message, including unexpected ones: the kernel has
 // already installed them in this process, so a dropped one would leak.
 void Take(const msghdr& message, std::vector<Fd>* descriptors) {
   for (const cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr;

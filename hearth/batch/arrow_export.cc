@@ -12,7 +12,7 @@ namespace hearth::batch {
 namespace {
 
 constexpr int64_t kNullable = 2;  // ARROW_FLAG_NULLABLE
-// Target of absent buffers: some receivers reject null even for zero bytes.
+// Stands in for absent buffers, because some receivers reject null even for zero bytes.
 alignas(64) const uint8_t kEmptyBuffer[64] = {};
 
 // Object behind private_data. A receiver may have moved children out: their release is then null.

@@ -1,4 +1,4 @@
-// Typed access to one column of a batch, over bytes owned by others.
+// Typed access to one column of a batch. Does not own the bytes.
 #pragma once
 
 #include <cstdint>

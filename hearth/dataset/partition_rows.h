@@ -40,7 +40,7 @@ class PartitionRows {
   // `committed` decreased. Not thread-safe.
   std::vector<batch::BatchView> ReadTo(const Committed& committed);
 
-  // Publishes the views. Calls of this function and the next ones must be serialised.
+  // Publishes the views. Calls of this function and of those below must be serialised.
   void Add(std::vector<batch::BatchView> batches);
   int64_t rows() const { return rows_; }
   // 0 <= row < rows().

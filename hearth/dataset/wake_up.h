@@ -10,7 +10,7 @@
 
 namespace hearth::dataset {
 
-// Thread-safe; call with the mutex locked that guards the conditions.
+// Thread-safe. The mutex that guards the conditions must be locked.
 class WakeUp {
  public:
   // Returns true once `ready()` is true, false at the deadline. Rethrows exceptions of `ready` and

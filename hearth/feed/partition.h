@@ -33,7 +33,7 @@ struct RowFormat {
   bool remote = false;   // sent from another host
 };
 
-// One thread reads. Methods that any thread may call are marked so.
+// One thread reads. Any thread may call the methods whose comments say "Any thread".
 class Partition {
  public:
   // A batch returned by Read().
@@ -77,10 +77,10 @@ class Partition {
   // Any thread. If all rows read so far are settled, waits until the deadline or until it is known
   // whether more rows follow. Does not throw.
   virtual void AwaitEnd(Deadline /*deadline*/) {}
-  // Any thread. Rejects the rest: no more rows will be read here because of `reason`.
+  // Any thread. Rejects the remaining rows with the error `reason`.
   virtual void Refuse(const std::string& reason) = 0;
-  // Any thread. Calls Refuse() because the cluster failed, and ends the wait until results are
-  // read.
+  // Any thread. The cluster has failed: calls Refuse(), and also ends a wait for the feed task to
+  // read its results.
   virtual void Fail(const std::string& reason) { Refuse(reason); }
   // Any thread. Ends the partition, because the remaining rows are not needed.
   virtual void Drop() = 0;

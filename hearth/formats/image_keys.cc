@@ -324,8 +324,8 @@ std::optional<int32_t> AsNumber(const Value& value) {
   return static_cast<int32_t>(*number);
 }
 
-// Values of the fields with these names; empty unless these are all of the object's fields.
-// Otherwise a class with further fields could be taken for a pair.
+// Values of the fields with these names; empty unless these are all of the object's fields, because
+// a class with further fields is not a pair.
 std::vector<Value> FieldsOf(const JavaObject& object,
                             std::initializer_list<std::string_view> names) {
   std::vector<Value> found;

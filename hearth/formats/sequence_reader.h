@@ -48,9 +48,10 @@ class SequenceReader {
   // Continues with a mapping of the same file, from which uncompressed values are not copied.
   void Map(std::shared_ptr<const MappedFile> file);
 
-  // Selects the records between the first markers at or after the two positions, so that
-  // consecutive ranges divide the file. `wanted` is the end of the last range that will be read. If
-  // a range follows the previous one, reading continues without a search.
+  // Selects the range of records from the first marker at or after `begin` to the first marker at
+  // or after `end`, so that consecutive ranges divide the file. `wanted` is the end of the last
+  // range that will be read. If a range follows the previous one, reading continues without a
+  // search.
   void Begin(uint64_t begin, uint64_t end, uint64_t wanted = 0);
   // Returns the next record, valid until the next call; nullopt after the last one.
   std::optional<Record> Next();

@@ -17,8 +17,8 @@ namespace hearth::formats {
 // when parsed (a list of small integers eightfold).
 inline constexpr uint64_t kLargestRecordBytes = uint64_t{128} << 20;
 
-// Not thread-safe. Uses memory of 1.5 times the largest record, at most the file's size, and of one
-// more block for a compressed file.
+// Not thread-safe. Memory: 1.5 times the largest record, but at most the file's size; for a
+// compressed file one block more.
 class TfRecordReader {
  public:
   // Detects gzip by the first bytes. `name` is for error messages.

@@ -201,7 +201,8 @@ void ResampleTable::Build(const AxisPlacement& axis, int64_t count, int group, b
   }
 }
 
-// Padding taps, whose weight is 0, and the last load of 16 bytes read beyond the end of the line.
+// Bytes beyond the end of the line are read by padding taps, whose weight is 0, and by the last
+// load of 16 bytes.
 int64_t LinePadding(const ResampleTable& table) { return table.taps() * 3 + 16; }
 
 void ResampleLine(const uint8_t* line, const ResampleTable& table, uint32_t* out) {

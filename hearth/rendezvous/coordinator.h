@@ -96,7 +96,7 @@ class Coordinator : private ControlServer::Handler {
   std::optional<Failure> consequence_;  // the first one, until its cause is known
   std::set<int> consequence_ranks_;     // ranks that have reported a consequence
   Deadline cause_by_ = Deadline::Never();
-  bool unreported_failure_ = false;  // NextEvent() has not returned because of failure_ yet
+  bool unreported_failure_ = false;  // failure_ has not yet ended a NextEvent()
   int done_ = 0;
   bool closed_ = false;
 

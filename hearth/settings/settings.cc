@@ -106,7 +106,7 @@ std::optional<Number> ParseNumber(const std::string& text) {
 std::optional<InvalidRowLimit> ParseInvalidRowLimit(const std::string& text) {
   if (text.empty()) return InvalidRowLimit{};
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
-  // Only digits are a number of rows: "1" is one row, "1.0" is all rows.
+  // A text of digits only is a number of rows: "1" is one row, "1.0" is all rows.
   if (std::all_of(text.begin(), text.end(), is_digit)) {
     const auto rows = ParseNumber<int64_t>(text);
     return rows ? std::optional(InvalidRowLimit{.rows = *rows}) : std::nullopt;

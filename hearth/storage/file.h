@@ -15,10 +15,10 @@ std::string ReadFile(const std::string& uri);
 // Returns true if there is a file or folder with this name.
 bool Exists(const std::string& uri);
 
-// A file that appears under its name only in Commit; without Commit it is discarded. On a local
-// disk, bytes are written to an unnamed file, or to a temporary file in the same folder if the file
-// system does not support unnamed ones. The bytes of remote files are spooled on this machine until
-// Commit. Must be used by one thread.
+// A file that does not appear under its name before Commit; without Commit it is discarded. On a
+// local disk, bytes are written to an unnamed file, or to a temporary file in the same folder if
+// the file system does not support unnamed ones. The bytes of remote files are spooled on this
+// machine until Commit. Must be used by one thread.
 class AtomicFile {
  public:
   explicit AtomicFile(const std::string& uri) : file_(For(uri).Create(uri)) {}

@@ -33,8 +33,8 @@ class InputFile {
   virtual uint64_t size() const = 0;
 };
 
-// A file that appears under its name only in Commit, which replaces an existing file. If it is
-// destroyed without Commit, it is discarded. Must be used by one thread.
+// A file that does not appear under its name before Commit, which replaces an existing file. If it
+// is destroyed without Commit, it is discarded. Must be used by one thread.
 class OutputFile {
  public:
   virtual ~OutputFile() = default;

@@ -16,8 +16,8 @@ constexpr size_t kLargestWindow = 8 << 20;
 // The gap that a sequential reader may skip, such as the end of a page, a page of another kind or a
 // column.
 constexpr size_t kLargestGap = kFirstWindow;
-// A prefetched window is kept while other windows move this number of times, because reads may
-// alternate.
+// A prefetched window is kept until other windows have moved this number of times, because reads
+// may alternate.
 constexpr int kMaxSkippedMoves = 3;
 
 }  // namespace

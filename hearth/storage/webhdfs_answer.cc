@@ -147,8 +147,8 @@ bool MayWrap(std::string_view exception, std::string_view message) {
 
 const Known* FindKnown(std::string_view exception, std::string_view message) {
   const auto says = [&](const Known& known) { return known.IsSaidBy(exception, message); };
-  // A class in the table takes precedence over its message, since the message may contain words of
-  // a path that the user has chosen.
+  // Unless MayWrap(), a class in the table takes precedence over the message, which may contain
+  // words of a path that the user has chosen.
   const auto exact = std::ranges::find(kKnown, exception, &Known::words);
   // HttpFS and some DataNodes wrap the cause; then the message contains its class.
   if (exact == kKnown.end()) {

@@ -136,8 +136,8 @@ bool WebHdfs::Delete(const std::string& uri, bool recursive) {
   Call call{.doing = "delete", .uri = uri, .method = "DELETE"};
   call.operation = fmt::format("DELETE&recursive={}", recursive);
   call.lost = &lost;
-  // If a response was lost, the first attempt has deleted the file, and the repeated one found
-  // nothing to delete.
+  // If a response was lost, assumes that its attempt deleted the file, so that the repeated one
+  // found nothing to delete.
   return ReadBoolean(Do(call).body).value_or(false) || lost;
 }
 

@@ -18,8 +18,8 @@ struct GraphNode {
   std::vector<std::string> inputs;
 };
 
-// Not thread-safe. On a local disk, readers can see data after Flush(). A remote file appears only
-// in Finish().
+// Not thread-safe. On a local disk, readers can see data after Flush(). A remote file does not
+// exist before Finish().
 class EventWriter {
  public:
   // Creates a file with a new name in `folder`, which is a path or URI and is created if it is

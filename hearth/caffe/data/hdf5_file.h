@@ -10,8 +10,8 @@
 namespace hearth::caffe {
 
 // Error messages name the file and the object. The code is kNotFound for missing objects and
-// kDataLoss for unreadable data. Memory use is limited to a multiple of the file's size, whatever
-// sizes the file claims.
+// kDataLoss for unreadable data. Memory use is limited to a large multiple of the file's size,
+// whatever sizes the file claims.
 class Hdf5File {
  public:
   // Opens a file for reading. The HDF5 library may crash on a damaged file

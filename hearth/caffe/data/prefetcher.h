@@ -47,7 +47,7 @@ class BatchSource {
   virtual void NextEpoch() {}
 };
 
-// All calls must come from one thread. They, and the destructor, may have to wait until the source
+// All calls must come from one thread. These calls and the destructor may wait until the source
 // finishes a batch: until its deadline, or until a file is read. Not movable.
 class Prefetcher {
  public:

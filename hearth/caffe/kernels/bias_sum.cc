@@ -12,7 +12,7 @@
 namespace hearth::caffe {
 namespace {
 
-constexpr int64_t kMinBiasValues = 16384;  // minimum number of values worth a thread
+constexpr int64_t kMinBiasValues = 16384;  // minimum number of values per thread
 // Length of the rows that are summed: long enough to vectorize, and short enough to keep the sums
 // (2 KB) on the stack.
 constexpr int64_t kLongRow = 512;

@@ -26,7 +26,7 @@ using Type = memory::data_type;
 
 // The sum of more products of 127 * 127 may not fit in 32 bits.
 constexpr int64_t kMostProducts = std::numeric_limits<int32_t>::max() / (127 * 127);
-constexpr int64_t kInt8Grain = 16384;  // minimum number of values worth a thread
+constexpr int64_t kInt8Grain = 16384;  // minimum number of values per thread
 
 // Allocates memory for bytes, as a tensor of floats.
 Tensor EmptyBytes(size_t bytes) {
@@ -219,8 +219,8 @@ std::unique_ptr<Int8Product> Int8Product::OfMatrices(const Matrices& sizes) {
   if (rows * inputs * outputs == 0 || inputs > kMostProducts) return nullptr;
   auto plan = std::make_unique<Primitives>();
   plan->w_scales.resize(static_cast<size_t>(outputs));
-  // In memory, w is [outputs, inputs]. oneDNN computes x w, so w is passed to it as the transpose
-  // of [inputs, outputs].
+  // oneDNN computes x w and expects w as [inputs, outputs]. In memory w is [outputs, inputs], so
+  // the layout `ba` describes it transposed.
   plan->plain_w = {{inputs, outputs}, Type::s8, memory::format_tag::ba};
   plan->y = {{rows, outputs}, Type::f32, memory::format_tag::ab};
   const memory::desc w({inputs, outputs}, Type::s8, memory::format_tag::any);

@@ -133,7 +133,7 @@ void OnednnConvolution::BackwardWeights(const Tensor& x, const Tensor& dy, float
     Reordered& x_in = Reordered::Cached(p.x_in, OnednnScratch::kImage, OnednnLayout(x), p.x);
     Reordered& dy_in = Reordered::Cached(p.dy_in, OnednnScratch::kOutput, OnednnLayout(dy), p.dy);
     const bool adds = beta != 0;
-    // Whether to add is a property of a reorder primitive, so there are two.
+    // A reorder primitive either adds or overwrites, so there are two.
     Reordered& dw_out = Reordered::Cached(adds ? p.dw_added : p.dw_out, OnednnScratch::kWeights,
                                           p.diff_w, p.plain_w, adds);
     p.backward_weights.Execute({{DNNL_ARG_SRC, x_in.Take(x)},

@@ -49,8 +49,8 @@ class Layer {
   void set_top_overwritten(bool value) { top_overwritten_ = value; }
 
   // If gated_by_reader() is set, a layer with LayerTraits::gated_by_sign passes its gradient on
-  // unchanged, because the layer that reads its top applies the gate. That layer has
-  // gates_bottom(). See MoveReluGates().
+  // unchanged, because the layer that reads its top, whose gates_bottom() is set, applies the gate.
+  // See MoveReluGates().
   bool gated_by_reader() const { return gated_by_reader_; }
   void set_gated_by_reader(bool value) { gated_by_reader_ = value; }
   bool gates_bottom() const { return gates_bottom_; }

@@ -154,8 +154,7 @@ void WireWriter::WriteField(const Message& message, const FieldDescriptor& field
     for (size_t i = 0; i < field.Count(message); ++i) {
       const Message& inner = field.Submessage(message, i);
       Tag(field, 2);
-      // Computing the size first, because it precedes the bytes, avoids a copy of the encoded
-      // message.
+      // The size precedes the bytes. Computing it first avoids a copy of the encoded message.
       Varint(MessageSize(inner));
       WriteMessage(inner);
     }

@@ -65,8 +65,8 @@ class Solver {
   // Moves the iteration and the feed to a position. One rank loads the files, then every rank calls
   // this.
   Skipped ResumeAt(const TrainingPosition& position);
-  // Warns, naming the seal, if all ranks ran out of rows before the position, where the next epoch
-  // therefore begins. `minibatches` is the largest number that any rank read.
+  // Warns, naming the seal, if all ranks ran out of rows before the position, so that the next
+  // epoch begins there. `minibatches` is the largest number that any rank read.
   void WarnIfShort(const TrainingPosition& position, int64_t minibatches) const;
   // Writes <snapshot_prefix>_iter_<N>.caffemodel and .solverstate, seals them, and returns their
   // names.

@@ -58,8 +58,9 @@ class Blob {
   // memory.
   Tensor& device_data();
   Tensor& device_diff();
-  // Sets the device's copy to these count() values. Adopts their memory without copying if the
-  // blob's memory has exactly that size. Not for parameters, which are all in one array.
+  // Sets the device's copy to these count() values. Adopts their memory without copying if they are
+  // contiguous and the blob's memory has exactly that size. Not for parameters, which are all in
+  // one array.
   void SetDeviceData(const Tensor& values) { data_.SetOnDevice(*this, values); }
   void SetDeviceDiff(const Tensor& values) { diff_.SetOnDevice(*this, values); }
   // Sets the gradient to zero. The memory is not written before the gradient is requested.

@@ -10,8 +10,9 @@ extern "C" {
 
 constexpr int32_t kHearthDeviceApiVersion = 1;
 
-// Calls X(name) for each operation, named as ATen's function. An operation with the argument `out`
-// writes its result to that tensor, or to a new tensor if `out` is kNone.
+// Calls X(name) for each operation, named as ATen's function. Operations listed with the argument
+// `out` write their result to that tensor, or to a new tensor if `out` is kNone. device_ops.cc
+// shows the arguments of the others.
 // clang-format off
 #define HEARTH_DEVICE_OPERATIONS(X)                                                              \
   /* pointwise: out, x */                                                                        \

@@ -58,9 +58,9 @@ void Spool::Drain() {
   reader_.Close();
 }
 
-// Hashes the rows at once, while they are in the cache, if their bytes are all in the image. Rows
-// with values in other files are hashed when the drain is idle, because reading those files here
-// would delay the first rows of training.
+// Hashes the rows at once, while they are in the cache, if their bytes are all in the image and all
+// earlier rows are hashed. Rows with values in other files are hashed when the drain is idle,
+// because reading those files here would delay the first rows of training.
 void Spool::Store(std::span<const std::byte> image) {
   const BatchView& stored = batches_.Append(image);
   std::unique_lock lock(mutex_);
