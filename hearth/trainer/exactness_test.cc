@@ -1,5 +1,5 @@
-// Tests that a training by many ranks equals one by a single process with the whole batch, and is
-// reproducible.
+// Tests that training on many ranks gives the same result as on one process with the whole batch,
+// and is reproducible.
 #include <gtest/gtest.h>
 #include <stdlib.h>
 

@@ -33,8 +33,8 @@ class InvalidRows {
   // epoch. A process without invalid rows never throws, so that the error comes from a process that
   // can name some.
   void Check(int64_t rows, int64_t bad, bool at_end_of_epoch) const;
-  // Throws kDataLoss with the names of rows because all `rows` rows of an epoch are invalid. Like
-  // Check, does not throw in a process without invalid rows.
+  // Called if all `rows` rows of an epoch are invalid: throws kDataLoss, naming rows. Like Check,
+  // does not throw in a process without invalid rows.
   void RejectAllInvalid(int64_t rows) const;
 
   // Number of reports so far; a row counts again in each epoch. After SetCount, its value plus the
