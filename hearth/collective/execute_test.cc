@@ -47,8 +47,8 @@ std::vector<Request> EveryOperation(int left) {
 
 class RequestFailures : public WiringTest {};
 
-// The first rank that detects it names the rank that left. Ranks that wait for the first rank may
-// then name the first rank.
+// A rank that waits for the rank that left names it. Ranks that wait for that rank may name that
+// rank instead.
 TEST_P(RequestFailures, ARankThatLeftFailsEveryOperationAndIsNamed) {
   constexpr int kLeft = 3;
   for (const Request& each : EveryOperation(kLeft)) {

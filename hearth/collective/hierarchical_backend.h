@@ -16,7 +16,7 @@ namespace hearth::collective {
 class HierarchicalBackend : public Backend {
  public:
   // `within` connects the ranks of this host. `across` connects the ranks with the same index on
-  // their hosts, numbered by host; it is null if this rank has no part in the topology. `direct`
+  // their hosts, numbered by host; it is null if this rank handles no part of the buffer. `direct`
   // connects all ranks.
   struct Parts {
     std::unique_ptr<SharedBackend> within;

@@ -1,5 +1,5 @@
-// Tests that a training by many ranks equals one by a single process with the whole batch, and is
-// reproducible.
+// Tests that training on many ranks gives the same result as on one process with the whole batch,
+// and is reproducible.
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
@@ -171,7 +171,7 @@ Trained Mixed(const Trained& first, const Trained& second, float share) {
   return mixed;
 }
 
-// In the two iterations, one rank trains on two minibatches and the other one on one and a half.
+// In the two iterations, one rank trains on two minibatches and the other one on 1.5.
 TEST_F(ExactnessTest, LocalSgdAveragesRanksByRows) {
   Training two;
   two.processes = 2;

@@ -64,8 +64,8 @@ struct Job {
   // Level and stages of the net, added to the solver's.
   int level = 0;
   std::vector<std::string> stages;
-  // Set by `hearth train` only, not by the JSON. If `local`, the solver also tests before the first
-  // iteration, and tests nets that need no rows itself.
+  // Set by `hearth train` only, not by the JSON. If `local`, the solver itself tests nets that need
+  // no rows, and also tests before the first iteration.
   bool local = false;
   std::vector<int> gpus;  // devices of the -gpu flag; see ChooseDevice
 

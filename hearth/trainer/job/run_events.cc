@@ -31,7 +31,7 @@ nlohmann::json NetEvent(const caffe::Net& net) {
   std::map<int, std::string> made_by;  // by blob: the layer that last wrote it
   for (const caffe::NetLayer& layer : net.layers()) {
     const caffe::LayerParameter& param = layer.layer->param();
-    if (param.type() == "Split") {  // inserted by the net, so its input's layer counts
+    if (param.type() == "Split") {  // inserted by the net: passes on its bottom's layer
       for (const int blob : layer.top_ids) made_by[blob] = made_by[layer.bottom_ids.front()];
       continue;
     }

@@ -24,7 +24,8 @@ class InvalidRows {
   // Logs the first ten rows by name, each once, and sends an "invalid_row" event at most once per
   // second.
   void Report(const std::string& row_id, const std::string& reason);
-  // Records the name of a row that was reported before a restart. The name is only used by Check.
+  // Records the name of a row that was reported before a restart, for the errors of Check and
+  // RejectAllInvalid. Neither logs nor counts it.
   void AddRestoredName(const std::string& row_id, const std::string& reason);
 
   // Throws kDataLoss, naming rows, if `bad` of `rows` rows are more than allowed. Both are summed
@@ -32,8 +33,8 @@ class InvalidRows {
   // epoch. A process without invalid rows never throws, so that the error comes from a process that
   // can name some.
   void Check(int64_t rows, int64_t bad, bool at_end_of_epoch) const;
-  // Throws kDataLoss with the names of rows because all `rows` rows of an epoch are invalid. Like
-  // Check, does not throw in a process without invalid rows.
+  // Called if all `rows` rows of an epoch are invalid: throws kDataLoss, naming rows. Like Check,
+  // does not throw in a process without invalid rows.
   void RejectAllInvalid(int64_t rows) const;
 
   // Number of reports so far; a row counts again in each epoch. After SetCount, its value plus the

@@ -49,7 +49,7 @@ class TestFolder {
 // Runs the trainer as a child process. The caller reads its events and checks whether it failed.
 class TrainerHarness {
  public:
-  // `job` has no streams: "train" is always added, "test" and "results" on request.
+  // The streams to add to `job`, which has none.
   struct Streams {
     bool train = true;
     bool test = false;

@@ -29,8 +29,8 @@ class FeedSpec:
     # Whether the driver's Ledger, in which the job must be open, decides which attempt of a
     # partition sends its rows.
     fenced: bool = False
-    # A task considers a node hung after this time without a heartbeat, or ten times as long before
-    # the first one. 0: the node sends no heartbeats.
+    # Seconds without a heartbeat after which a task considers a node hung; ten times as many before
+    # the first heartbeat. 0: no limit.
     beat_s: float = 0.0
 
     def __repr__(self) -> str:  # the token must not reach a log

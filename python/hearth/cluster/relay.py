@@ -28,8 +28,9 @@ if TYPE_CHECKING:
 # rows.
 RING_BYTES = 16 << 20
 REMOTE_RING_BYTES = 4 << 20
-# Limit of all rings of a node's relays; only rings of the minimum sizes may exceed it. Rows are
-# split to fit into a ring, but a piece of results (rows.pickles) must fit as a whole.
+# Limit of the rings of all relays of a node, for rows and for results each; only rings of the
+# minimum sizes may exceed it. Rows are split to fit into a ring, but a piece of results
+# (rows.pickles) must fit as a whole.
 _NODE_BYTES = 128 << 20
 _LEAST_ROWS_BYTES, _LEAST_RESULTS_BYTES = 256 << 10, 3 << 20
 # Size of the largest batch that the core sends; a batch exceeds a ring only if a single row does.

@@ -45,5 +45,5 @@ def split_list(l: Sequence[Any], n: int) -> list[Any]:  # noqa: E741
 
 
 def is_iterable(x: Any) -> bool:
-    """Whether it is iterable."""
+    """Whether the object is iterable."""
     return isinstance(x, Iterable)

@@ -41,7 +41,7 @@ class Engine:
     Attributes:
         rank, size: this process's rank, and the number of ranks.
         hosts: for each rank a string that is equal for ranks on one host.
-        sets: the ranks of each process set by number; set 0 has all ranks.
+        sets: the ranks of each process set, by the set's number; set 0 has all ranks.
     """
 
     def __init__(self, place: Place, number: int, identity: str, timeout_s: float):

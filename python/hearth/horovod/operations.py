@@ -45,8 +45,8 @@ class Exchange:
             self._ranks.close()
 
     def run(self, operation: str, *arrays: Array, **how: Any) -> None:
-        """Runs an operation of the core on (output, input). An only member copies the input to the
-        output."""
+        """Runs an operation of the core on (output, input). If there is only one member, copies the
+        input to the output."""
         from hearth.native import _core
 
         if self._ranks is None:

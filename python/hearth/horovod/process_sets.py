@@ -128,7 +128,7 @@ def remove_process_set(process_set: ProcessSet) -> bool:
 
 
 def get_process_set_ids_and_ranks() -> dict[int, list[int]]:
-    """The ranks of each registered process set by number."""
+    """The ranks of each registered process set, by the set's number."""
     return {number: list(ranks) for number, ranks in current.engine().sets.items()}
 
 

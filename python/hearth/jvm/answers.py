@@ -77,7 +77,7 @@ def _call(request: Any) -> Call:
 
 
 def failure_of(error: BaseException) -> tuple[Failure, str]:
-    """(the failure for the JVM, its traceback; "" unless the error is a defect)."""
+    """(failure for the JVM, traceback). Only a defect has a traceback; otherwise it is ""."""
     from hearth.caffeonspark.command_line import is_expected, one_line
 
     expected = isinstance(error, Exception) and is_expected(error)

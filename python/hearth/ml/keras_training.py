@@ -77,7 +77,8 @@ class KerasTrainer:
         )
 
     def _check_compiled(self) -> None:
-        """Raises ValueError if Params other than the learning rate are set for a compiled model."""
+        """Sets the learning rate of a compiled model. Raises ValueError for Params that
+        compile() would have to apply."""
         spec = self.spec
         options = {
             "optimizerArgs": spec.optimizer_args, "lossWeights": spec.loss_weights,

@@ -99,7 +99,7 @@ def _running(session: Any, spec: Prediction, devices: int, profile: Any) -> Clus
     if key not in _clusters:
         template = roles.template_of({"worker": devices})
         options = NodeOptions(queues=(_FEED,), background=True)
-        # Nodes hold no cores, which the tasks that read rows need.
+        # Nodes hold no cores, because the tasks that read rows need them.
         cluster = Cluster(session, Plan(template, options, profile=profile, holds=False))
         cluster.start(NodeProgram(serve, (spec.program, spec.batch_size)))
         _clusters[key] = cluster

@@ -162,7 +162,7 @@ def run(
 
     Raises:
         AssertionError: the roles do not add up to num_executors.
-        ReservationTimeoutError: not all nodes started; the message has possible reasons.
+        ReservationTimeoutError: not all nodes started; names them, with possible reasons.
         NodeError: a node failed while it started.
     """
     background = input_mode == InputMode.SPARK

@@ -39,7 +39,7 @@ class ModelSpec:
     inputs: Mapping[str, str]  # tensor by column
     outputs: Mapping[str, str]  # column by tensor; empty: all outputs under their names
     batch_size: int
-    # Names in the tasks: of the columns that stay, and of `inputs` where they differ.
+    # Names that the tasks use: of the columns that stay, and of `inputs` if they differ.
     kept: tuple[str, ...] = ()
     read: Mapping[str, str] = field(default_factory=dict)
     digest: str = ""

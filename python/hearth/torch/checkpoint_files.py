@@ -70,7 +70,7 @@ def write(
 
 
 def write_whole(there: CheckpointFolder, step: int, states: Mapping[str, Any], world: int) -> int:
-    """Writes and seals a checkpoint without shards; returns its number. Not a collective call."""
+    """Writes and seals a checkpoint without shards; returns its number. Called by one rank."""
     draft = there.begin(step)
     with there.writing(draft):
         return _seal(draft, {}, states, world)
@@ -96,9 +96,8 @@ def _write_state(draft: Draft, name: str, state: Any) -> str:
 def _write_shards(
     peers: Peers, there: CheckpointFolder, sharded: ShardedParts | ShardsInMemory, uri: str
 ) -> dict[str, SealedFile]:
-    """Each rank writes its shards: copies them from main memory, saves them to a local folder that
-    all ranks share, or, for a remote `uri`, saves them to a temporary folder and copies the
-    files."""
+    """Each rank writes its shards. Shards in main memory are copied to `uri`. Others are saved to
+    `uri` directly if it is local, else to a temporary folder, and copied from there."""
     if isinstance(sharded, ShardsInMemory):
         return _gathered(peers, lambda: _copied(there, uri, sharded.files))
     path = local_path(uri)

@@ -89,7 +89,8 @@ class TorchCluster(Cluster):
     def of_plan(
         cls, spark: Any, plan: Plan, main_fun: Callable[[Any, Any], Any], args: Any
     ) -> TorchCluster:
-        """Starts the nodes of a plan, which must have release_port=False. Raises like run()."""
+        """Starts the nodes of a plan, which must keep the nodes' ports reserved
+        (release_port=False). Raises like run()."""
         cluster = cls(spark, plan)
         cluster.start(NodeProgram(partial(run_main, main_fun), args, context_of_node))
         return cluster

@@ -192,7 +192,7 @@ def as_rows(chunks: list[Chunk], columns: list[str] | None = None) -> list[Any]:
 
 
 def arrays_of_rows(chunks: list[Chunk], tensors: list[str] | None) -> Any:
-    """Python rows, at least one, converted as by DataFeed.next_numpy()."""
+    """Converts Python rows like DataFeed.next_numpy(). There must be at least one row."""
     if isinstance(chunks[0], PickledArrays) and all(chunks[0].like(chunk) for chunk in chunks):
         arrays = pickled_arrays.join(chunks)
         if not chunks[0].tuples:  # the rows are numbers, or lists of fields

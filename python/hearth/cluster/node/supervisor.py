@@ -348,7 +348,7 @@ class Supervisor:
 
 
 def _collective_key(token: str) -> str:
-    """A key derived from the cluster's token, so that programs do not need the token."""
+    """A key derived from the cluster's token; programs that get the key do not learn the token."""
     return hmac.new(token.encode(), b"collective", "sha256").hexdigest()
 
 

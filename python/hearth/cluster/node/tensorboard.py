@@ -32,7 +32,7 @@ def start(log_dir: str | None, executor_id: int) -> Board:
         log_dir: its log folder; None: the folder tensorboard_<executor_id>.
 
     Raises:
-        FileNotFoundError: no program `tensorboard` beside python, in sys.path or in PATH.
+        FileNotFoundError: no program `tensorboard` next to python, in sys.path or in PATH.
     """
     folders = [os.path.dirname(sys.executable), *sys.path, os.environ.get("PATH", "")]
     folders.append(os.environ.get("PYTHONPATH", ""))

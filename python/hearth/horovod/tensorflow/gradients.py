@@ -81,7 +81,7 @@ class Reduction:
 
 if TYPE_CHECKING:
     from tensorflow import GradientTape as _Tape
-else:  # as a base, GradientTape would precede a user's tape that does not derive from it
+else:  # in the MRO, GradientTape would precede a user's tape that does not derive from it
     _Tape = object
 
 

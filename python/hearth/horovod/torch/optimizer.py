@@ -25,7 +25,7 @@ from hearth.horovod.torch.handles import synchronize
 
 if TYPE_CHECKING:
     _Optimizer = torch.optim.Optimizer
-else:  # as a base, Optimizer would precede a user's class that does not derive from it
+else:  # in the MRO, Optimizer would precede a user's class that does not derive from it
     _Optimizer = object
 
 

@@ -190,8 +190,8 @@ class PartitionFiles:
             return attempt
 
     def _count(self, channel: Channel, key: tuple[str, int]) -> None:
-        """Has the writer only count rows that this node no longer needs: other ranks wait for the
-        total."""
+        """Makes the writer only count its rows: this node no longer needs them, but other ranks
+        wait for the total."""
         channel.send({"op": "over"})
         message, _ = channel.receive()
         self._report_rows(key, message["rows"], "")

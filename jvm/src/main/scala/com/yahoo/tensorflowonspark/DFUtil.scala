@@ -10,8 +10,8 @@ import org.apache.spark.sql.types.{BinaryType, StructType}
 object DFUtil {
 
   /** Returns the rows of a folder of TFRecord files. Fields in `schemaHint` get the types given
-    * there. Other fields get the types that saveAsTFRecords has recorded or, without a record of
-    * these, the types in the first example.
+    * there, others the types that saveAsTFRecords has recorded or, if it has recorded none, the
+    * types in the first example.
     */
   def loadTFRecords(inputDir: String, schemaHint: StructType = new StructType)(
       implicit @annotation.unused sc: SparkContext): DataFrame = {
