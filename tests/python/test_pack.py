@@ -65,9 +65,9 @@ print(*{line.split(maxsplit=5)[5].strip() for line in open("/proc/self/maps") if
 
 def test_all_libraries_are_from_the_archive_or_the_system(archive, python, tmp_path):
     said = run(python, "-c", MAPS, folder=tmp_path, PYTHONPATH=str(archive / "python"))
-    places = {path for path in said.split() if ".so" in path and "/site-packages/" not in path}
-    assert any(path.startswith(str(archive)) and "libdnnl" in path for path in places)
-    assert not [path for path in places if "torch" in path]
+    libraries = {path for path in said.split() if ".so" in path and "/site-packages/" not in path}
+    assert any(path.startswith(str(archive)) and "libdnnl" in path for path in libraries)
+    assert not [path for path in libraries if "torch" in path]
 
 
 def test_the_engine_finds_its_libraries_in_the_archive(archive, python, tmp_path):

@@ -63,7 +63,7 @@ class Terminal:
         found = wait_until(lambda: what() or self.process.poll() is not None, 120)
         assert found and self.process.poll() is None, self.said()
 
-    def hears(self) -> bool:
+    def handles_signals(self) -> bool:
         """Whether Hearth's signal handler is installed: then a thread does the work."""
         return len(os.listdir(f"/proc/{self.process.pid}/task")) > 1
 
@@ -141,7 +141,7 @@ def test_so_does_a_test(sleeper, tmp_path):
 def test_so_does_a_start_of_spark_at_any_moment(terminal, seconds, whole_group):
     shared = set(os.listdir("/dev/shm"))
     time.sleep(seconds)
-    terminal.await_(terminal.hears)
+    terminal.await_(terminal.handles_signals)
     terminal.interrupt(whole_group)
     terminal.check_end(0)
     check_nothing_left(terminal.mark, terminal.temporary, shared)

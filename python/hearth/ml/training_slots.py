@@ -28,14 +28,14 @@ class SlotQueue:
     def hold(self, count: int, slots: Callable[[], int | None]) -> Iterator[None]:
         """Holds `count` slots for the block. If that is more than exist, it runs alone, and Spark
         reports the lack. `slots` is called again each time others end; None: unknown."""
-        place = object()
+        turn = object()
         with self._changed:
-            self._queue.append(place)
+            self._queue.append(turn)
             try:
-                self._changed.wait_for(lambda: self._queue[0] is place and self._fits(count, slots))
+                self._changed.wait_for(lambda: self._queue[0] is turn and self._fits(count, slots))
                 self._taken += count
             finally:
-                self._queue.remove(place)
+                self._queue.remove(turn)
                 self._changed.notify_all()
         try:
             yield
