@@ -117,7 +117,7 @@ class FilterLayer : public Layer {
   void Reshape(const Blobs& bottom, const Blobs& top) override {
     const Blob& selector = *bottom.back();
     Require(selector.num_axes() > 0 && selector.count(1) == 1, ErrorCode::kInvalidArgument,
-            "the last bottom selects rows by one value for each, but has shape {}",
+            "the last bottom, which selects rows, must have one value per row, but has shape {}",
             selector.ShapeString());
     for (size_t i = 0; i < top.size(); ++i) {
       Require(bottom[i]->shape(0) == selector.shape(0), ErrorCode::kInvalidArgument,

@@ -76,7 +76,9 @@ def _blocks(source: InputFile) -> list[tuple[int, int, int]]:
         raise invalid(f"{source.uri} is not an Arrow file: it does not end with {magic}")
     (length,) = struct.unpack_from("<i", tail)
     if not 0 < length <= size - 10:
-        raise invalid(f"{source.uri} is damaged: its footer has {length} bytes, the file {size}")
+        raise invalid(
+            f"{source.uri} is damaged: its footer claims {length} bytes, but the file has {size}"
+        )
     footer = source.read_at(size - 10 - length, length)
     table = struct.unpack_from("<I", footer)[0]
     offset = _field(footer, table, _RECORD_BATCHES)
