@@ -189,7 +189,7 @@ TEST_P(FileSystemTest, ReadsAtOffsets) {
   EXPECT_EQ(file->ReadAt(1'000'000, buffer.data(), 1), 0u);
 }
 
-TEST_P(FileSystemTest, ReadsManySmallPiecesFromSeveralThreads) {
+TEST_P(FileSystemTest, ReadsManySmallRangesFromSeveralThreads) {
   std::string bytes(700'000, '\0');
   for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i % 251);
   Write("a", bytes);

@@ -231,7 +231,7 @@ TEST_F(WebHdfsTest, AuthenticatesByTicketIfTheClusterRequiresKerberos) {
   EXPECT_EQ(Thrown([&] { WebHdfs(options).Open("hdfs://nn/a"); }).code(), ErrorCode::kNotFound);
 }
 
-TEST_F(WebHdfsTest, ReadsSmallPiecesInFewRequests) {
+TEST_F(WebHdfsTest, ReadsSmallRangesInFewRequests) {
   const std::string bytes(20'000'000, 'x');  // NOLINT(bugprone-string-constructor)
   Write(files_, "hdfs://nn/a", bytes);
   const auto file = files_.Open("hdfs://nn/a");

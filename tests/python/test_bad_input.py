@@ -1,6 +1,6 @@
 """Invalid input is reported in one line: what failed, where and what to do.
 
-CaffeOnSpark's command is in test_bad_front.py, rows are in test_caffe_invalid_rows.py, cases
+CaffeOnSpark's command is in test_command_errors.py, rows are in test_caffe_invalid_rows.py, cases
 that need Spark in tests/spark/test_invalid_records.py.
 """
 

@@ -104,7 +104,7 @@ def test_another_python_is_refused(archive, python, tmp_path):
     assert f"compiled parts ({other}) are not for this Python" in said.splitlines()[-1]
 
 
-def test_without_the_engine_it_is_small(tmp_path, python):
+def test_an_archive_without_the_engine_is_small(tmp_path, python):
     root = packed(tmp_path, "--no-engine")
     assert sum(file.stat().st_size for file in root.rglob("*") if file.is_file()) < 40e6
     code = "import hearth.cluster, tensorflowonspark; from hearth.native import _core"

@@ -103,7 +103,7 @@ def twice(x):
     return np.stack([x * 2, x], axis=1).astype("f4")
 
 
-def test_a_task_that_waits_for_its_rows_does_not_keep_others_from_the_node(node):
+def test_a_task_that_waits_for_its_rows_does_not_block_others(node):
     task = node.serve(twice)
     go_on, results = threading.Event(), {}
 
