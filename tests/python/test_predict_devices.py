@@ -16,7 +16,7 @@ from hearth.cluster.node.data_feed import DataFeed
 from hearth.cluster.node.feed_server import FeedServer
 from hearth.cluster.task import feed_task
 from hearth.ml import predictors, serving
-from hearth.ml.predict_tasks import Prediction
+from hearth.ml.executor_prediction import Prediction
 from hearth.native.failure import TaskError
 
 MADE = pa.schema([("y", pa.list_(pa.float32()))])
