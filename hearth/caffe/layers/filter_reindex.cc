@@ -61,7 +61,7 @@ class BatchReindexLayer : public Layer {
 
   void Reshape(const Blobs& bottom, const Blobs& top) override {
     Require(bottom[1]->num_axes() == 1, ErrorCode::kInvalidArgument,
-            "the second bottom lists row numbers along one axis, but has shape {}",
+            "the second bottom must list row numbers along one axis, but has shape {}",
             bottom[1]->ShapeString());
     Shape shape = bottom[0]->shape();
     Require(!shape.empty(), ErrorCode::kInvalidArgument,
