@@ -37,10 +37,10 @@ size_t WriteWithDescriptors(const Connection& connection, std::string_view bytes
   Require(descriptors.size() <= kMaxDescriptors, ErrorCode::kInvalidArgument,
           "{} descriptors cannot be sent at once; the limit is {}", descriptors.size(),
           kMaxDescriptors);
-  iovec place = {const_cast<char*>(bytes.data()), bytes.size()};
+  iovec buffer = {const_cast<char*>(bytes.data()), bytes.size()};
   Control control = {};
   msghdr message = {};
-  message.msg_iov = &place;
+  message.msg_iov = &buffer;
   message.msg_iovlen = 1;
   message.msg_control = control.bytes;
   message.msg_controllen = CMSG_SPACE(descriptors.size_bytes());
@@ -66,10 +66,10 @@ size_t WriteWithDescriptors(const Connection& connection, std::string_view bytes
 size_t ReadWithDescriptors(const Connection& connection, void* data, size_t size,
                            std::vector<Fd>* descriptors, Deadline deadline) {
   while (true) {
-    iovec place = {data, size};
+    iovec buffer = {data, size};
     Control control;
     msghdr message = {};
-    message.msg_iov = &place;
+    message.msg_iov = &buffer;
     message.msg_iovlen = 1;
     message.msg_control = control.bytes;
     message.msg_controllen = sizeof(control.bytes);

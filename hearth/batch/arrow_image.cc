@@ -168,8 +168,8 @@ void ArrowImage::AddNode(const ArrowSchema& schema, const ArrowArray& array, int
           name, DescribeFormat(schema.format));
   Require(depth < kMaxNesting && schema.n_children == array.n_children &&
               (!IsList(type.type) || array.n_children == 1),
-          ErrorCode::kInvalidArgument, "column '{}' is nested deeper than {} or malformed", name,
-          kMaxNesting);
+          ErrorCode::kInvalidArgument, "column '{}' is malformed, or nested deeper than {} levels",
+          name, kMaxNesting);
   name_bytes_ += name.size();
   Node node{name, type, &array, static_cast<uint32_t>(array.n_children)};
   if (type.views && type.type == ColumnType::kBinary) node.file = FileOf(array);
@@ -258,7 +258,7 @@ int64_t ArrowImage::RowsWithin(int64_t begin, size_t max_bytes) const {
 void ArrowImage::Write(int64_t begin, int64_t count, std::span<std::byte> image) const {
   const Plan plan = MakePlan(begin, count);
   Require(image.size() == plan.bytes, ErrorCode::kInternal,
-          "an image of {} bytes was given a buffer of {} bytes", plan.bytes, image.size());
+          "a batch image of {} bytes does not fit a buffer of {} bytes", plan.bytes, image.size());
   const ImageHeader header = {kImageMagic, kImageVersion,
                               plan.bytes,  static_cast<uint64_t>(count),
                               columns_,    static_cast<uint32_t>(nodes_.size())};

@@ -59,13 +59,14 @@ class Reader {
     RequireSound(image.size() >= sizeof(header_), "{} bytes cannot hold a header", image.size());
     std::memcpy(&header_, image.data(), sizeof(header_));
     RequireSound(header_.magic == kImageMagic && header_.version == kImageVersion,
-                 "it starts with {:#x}, version {}", header_.magic, header_.version);
-    RequireSound(header_.bytes == image.size(), "its header has {} bytes, but it has {}",
+                 "it starts with the magic number {:#x} and version {}", header_.magic,
+                 header_.version);
+    RequireSound(header_.bytes == image.size(), "its header claims {} bytes, but it has {}",
                  header_.bytes, image.size());
     RequireSound(header_.nodes <= kMaxNodes && header_.columns <= header_.nodes &&
                      sizeof(header_) + header_.nodes * sizeof(ImageNode) <= image.size(),
                  "its table of {} nodes does not fit into {} bytes", header_.nodes, image.size());
-    RequireSound(header_.rows <= kMaxLength, "its header has {} rows", header_.rows);
+    RequireSound(header_.rows <= kMaxLength, "its header claims {} rows", header_.rows);
   }
 
   int64_t rows() const { return static_cast<int64_t>(header_.rows); }
@@ -85,7 +86,7 @@ class Reader {
 
  private:
   std::vector<ColumnView> ReadNodes(uint32_t count, int depth) {
-    RequireSound(depth <= kMaxNesting, "columns are nested deeper than {}", kMaxNesting);
+    RequireSound(depth <= kMaxNesting, "columns are nested deeper than {} levels", kMaxNesting);
     RequireSound(count <= header_.nodes - next_, "its table ends too early");
     std::vector<ColumnView> views;
     views.reserve(count);
@@ -131,7 +132,7 @@ class Reader {
     const uint64_t need = type.type == ColumnType::kBool
                               ? bit_bytes
                               : node.length * static_cast<uint64_t>(NumberWidth(type.type));
-    RequireSound(node.data_bytes >= need, "column '{}' needs {} bytes and has {}", name, need,
+    RequireSound(node.data_bytes >= need, "column '{}' needs {} bytes, but has {}", name, need,
                  node.data_bytes);
     buffers.data_bytes = static_cast<int64_t>(node.data_bytes);
     return buffers;

@@ -31,7 +31,7 @@ ChunksImage::ChunksImage(std::span<const std::string_view> chunks, bool last)
 
 void ChunksImage::Write(std::span<std::byte> image) const {
   Require(image.size() == bytes_, ErrorCode::kInternal,
-          "an image of {} bytes was given a buffer of {} bytes", bytes_, image.size());
+          "a batch image of {} bytes does not fit a buffer of {} bytes", bytes_, image.size());
   const ImageHeader header = {kImageMagic, kImageVersion, bytes_, chunks_.size(), 2, 2};
   ImageNode nodes[2] = {};
   nodes[0].type = static_cast<uint32_t>(ColumnType::kBinary);

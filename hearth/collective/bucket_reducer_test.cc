@@ -33,7 +33,7 @@ TEST(MakeBuckets, APieceLargerThanABucketGetsItsOwnBucket) {
             (std::vector<std::vector<size_t>>{{2, 3, 1005, 1010}, {1, 2, 5, 1005}, {0, 1, 0, 5}}));
 }
 
-TEST(MakeBuckets, NoPiecesNoBuckets) { EXPECT_TRUE(MakeBuckets({}, 100).empty()); }
+TEST(MakeBuckets, WithoutPiecesThereAreNoBuckets) { EXPECT_TRUE(MakeBuckets({}, 100).empty()); }
 
 class Reducer : public WiringTest {};
 

@@ -83,11 +83,10 @@ void Group::Impl::Check(const Request& request) const {
   }
   if (operation == Operation::kAllGather && !request.counts.empty()) {
     const size_t all = std::accumulate(request.counts.begin(), request.counts.end(), size_t{0});
-    Require(
-        request.counts.size() == static_cast<size_t>(world) && all == request.count, kInvalid,
-        "all-gather of {} elements: {} parts with {} elements in total were given, but the group "
-        "has {} ranks",
-        request.count, request.counts.size(), all, world);
+    Require(request.counts.size() == static_cast<size_t>(world) && all == request.count, kInvalid,
+            "an all-gather of {} elements cannot have {} parts with {} elements in total in a "
+            "group of {} ranks",
+            request.count, request.counts.size(), all, world);
   }
   if (request.memory == Memory::kDevice && operation != Operation::kBarrier) CheckOnDevice(request);
   if (!Reduces(operation)) return;

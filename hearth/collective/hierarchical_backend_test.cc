@@ -27,7 +27,7 @@ TEST_P(HierarchicalBackendTest, EveryElementIsSummedOverAllHosts) {
   });
 }
 
-TEST_P(HierarchicalBackendTest, ARankBesideTheFirstOfItsHostCanBroadcast) {
+TEST_P(HierarchicalBackendTest, ARankOtherThanTheFirstOfItsHostCanBroadcast) {
   RunGroups(GetParam(), 5, [](Group& group) {
     for (int root = 0; root < 5; ++root) {
       std::vector<int32_t> data(1000, group.rank());

@@ -82,8 +82,8 @@ std::string ProblemOf(const std::vector<Offer>& offers) {
     if (!offer.device) return offer.name + " has no GPU";
     if (!offer.problem.empty()) return fmt::format("{}: {}", offer.name, offer.problem);
     if (offer.version != offers[0].version) {
-      return fmt::format("{} has NCCL {}, {} has {}", offers[0].name, offers[0].version, offer.name,
-                         offer.version);
+      return fmt::format("{} has NCCL {}, but {} has {}", offers[0].name, offers[0].version,
+                         offer.name, offer.version);
     }
     for (size_t j = 0; j < i; ++j) {
       if (offers[j].location != offer.location) continue;

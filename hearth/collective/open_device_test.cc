@@ -109,10 +109,10 @@ TEST(OpenDevice, FailsOnAllRanksIfOneCannotConnect) {
 }
 
 // Log lines of two ranks that run with the environment variable set.
-std::vector<std::string> LogWith(Layout places, const char* variable, const char* value) {
+std::vector<std::string> LogWith(Layout layout, const char* variable, const char* value) {
   ::setenv(variable, value, 1);
   DeviceLog log;
-  RunBeforeDevices(places, 2, [](Group& group) { EXPECT_FALSE(Open(group, group.rank())); });
+  RunBeforeDevices(layout, 2, [](Group& group) { EXPECT_FALSE(Open(group, group.rank())); });
   ::unsetenv(variable);
   return log.texts();
 }

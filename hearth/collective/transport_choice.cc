@@ -24,7 +24,8 @@ void SetPorts(const std::string& text, GroupOptions* options) {
   char rest = 0;
   const int found = std::sscanf(text.c_str(), "%d-%d%c", &first, &last, &rest);
   Require(found == 2 && first >= 1 && first <= last && last <= 65535, ErrorCode::kInvalidArgument,
-          "HEARTH_MESH_PORT={} in the environment: it is a range of ports, as 7400-7499", text);
+          "HEARTH_MESH_PORT={} in the environment must be a range of ports, such as 7400-7499",
+          text);
   options->listen_port = first;
   options->listen_ports = last - first + 1;
 }

@@ -46,7 +46,7 @@ void PartitionRows::RequireSound(bool sound, fmt::format_string<Args...> format,
 // attempt.
 std::vector<BatchView> PartitionRows::ReadTo(const Committed& committed) {
   RequireSound(committed.bytes >= read_.bytes && committed.rows >= read_.rows,
-               "{} bytes and {} rows were committed after {} and {}", committed.bytes,
+               "{} bytes and {} rows were committed after {} bytes and {} rows", committed.bytes,
                committed.rows, read_.bytes, read_.rows);
   std::vector<BatchView> batches;
   if (committed.bytes > read_.bytes) {

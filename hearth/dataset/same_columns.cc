@@ -66,7 +66,7 @@ size_t ColumnNamed(const std::vector<ColumnView>& columns, std::string_view name
   for (const ColumnView& column : columns) {
     names += (names.empty() ? "" : ", ") + std::string(column.name());
   }
-  Throw(ErrorCode::kInvalidArgument, "the rows have {} column{} '{}': they have {}",
+  Throw(ErrorCode::kInvalidArgument, "the rows have {} column{} '{}'; their columns are: {}",
         found == 0 ? "no" : fmt::to_string(found), found > 1 ? "s" : "", name, names);
 }
 

@@ -155,9 +155,9 @@ struct Again {
   std::optional<std::vector<int64_t>> delivered;  // nullopt: rejected
 };
 
-class RowsThatComeAgain : public TaskPartitionTest, public ::testing::WithParamInterface<Again> {};
+class ResentRows : public TaskPartitionTest, public ::testing::WithParamInterface<Again> {};
 
-TEST_P(RowsThatComeAgain, AreComparedWithTheEarlierAttempt) {
+TEST_P(ResentRows, AreComparedWithTheEarlierAttempt) {
   Open({{"fenced", true}});
   Begin({1, 2}, GetParam().whole);
   Write(GetParam().rows);
@@ -177,7 +177,7 @@ TEST_P(RowsThatComeAgain, AreComparedWithTheEarlierAttempt) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    TaskPartition, RowsThatComeAgain,
+    TaskPartition, ResentRows,
     ::testing::Values(Again{"WholeAndTheSame", true, {1, 2}, std::vector<int64_t>{}},
                       Again{"WholeAndMore", true, {1, 2, 3}, std::nullopt},
                       Again{"WholeAndFewer", true, {1}, std::nullopt},

@@ -208,7 +208,8 @@ SequenceReader::Record SequenceReader::ReadRecord() {
   const std::string_view lengths = file_->At(begin, kLengths);
   const uint64_t size = Number(lengths), key_size = Number(lengths.substr(kCount));
   if (size > kMaxBytes || key_size < kCount || key_size > size) {
-    ThrowDamaged(fmt::format("a record of {} bytes has a key of {}", size, key_size), begin);
+    ThrowDamaged(fmt::format("a record of {} bytes claims a key of {} bytes", size, key_size),
+                 begin);
   }
   if (size > left - kLengths) ThrowDamaged("it ends inside a record", begin);
   at_ = begin + kLengths + size;
@@ -256,7 +257,7 @@ uint64_t SequenceReader::PassBlock(const std::function<void(std::string_view pac
     return found;
   };
   const uint64_t count = number();
-  if (count > kMaxBytes) ThrowDamaged(fmt::format("a block of {} records", count), begin);
+  if (count > kMaxBytes) ThrowDamaged(fmt::format("a block claims {} records", count), begin);
   for (int i = 0; i < 4; ++i) {
     const uint64_t size = number();
     if (size > file_->size() - at_) ThrowDamaged("it ends inside a block", begin);
@@ -333,7 +334,7 @@ uint64_t SequenceReader::Count(uint64_t begin, uint64_t end) {
 }
 
 uint64_t SequenceReader::Length(int64_t size, uint64_t at) const {
-  if (size < 0) ThrowDamaged(fmt::format("a length of {}", size), at);
+  if (size < 0) ThrowDamaged(fmt::format("an invalid length of {}", size), at);
   return static_cast<uint64_t>(size);
 }
 

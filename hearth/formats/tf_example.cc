@@ -124,7 +124,7 @@ template <typename OnRun>
 bool AddFeatureValues(const Feature& feature, FeatureColumn* column, OnRun on_run) {
   if (feature.kind == FeatureKind::kNone) return true;  // a feature without a list
   Require(feature.kind == column->kind, ErrorCode::kInvalidArgument,
-          "feature '{}' is a {} list in one example, a {} list was expected", column->name,
+          "feature '{}' is a {} list in one example, but a {} list was expected", column->name,
           KindName(feature.kind), KindName(column->kind));
   bool all = true;
   ForEachValue(

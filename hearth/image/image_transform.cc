@@ -47,7 +47,8 @@ ImageOptions Checked(const ImageOptions& options) {
     const float mean = options.mean ? (*options.mean)[c] : 0.f;
     const float std = options.std ? (*options.std)[c] : 1.f;
     Require(std::isfinite(mean) && std::isfinite(std) && std > 0, ErrorCode::kInvalidArgument,
-            "mean {} and std {} of channel {}: both must be finite, and std above 0", mean, std, c);
+            "mean {} and std {} cannot normalize channel {}: both must be finite, and std above 0",
+            mean, std, c);
   }
   return options;
 }
@@ -114,8 +115,8 @@ void ImageTransform::Apply(std::string_view encoded, uint64_t seed, std::byte* o
   Scratch& scratch = ScratchOfThisThread();
   const auto reader = OpenRegion(encoded, options_.kind, &scratch.reader);
   Require(std::max(reader->height(), reader->width()) <= kMaxImageSide, ErrorCode::kDataLoss,
-          "image of {} x {} pixels: sides are {} at most", reader->height(), reader->width(),
-          kMaxImageSide);
+          "an image of {} x {} pixels is too large: height and width may be at most {}",
+          reader->height(), reader->width(), kMaxImageSide);
   // Chosen before the image is reduced, so random choices do not depend on how the image is
   // decoded.
   Placement placement = Place(options_, reader->height(), reader->width(), seed);

@@ -176,8 +176,10 @@ TEST(ImageTransform, RejectsAnImageWithASideLongerThanAnyJpegs) {
   ImageOptions options;
   options.kind = ImageKind::kAny;
   const Image line{1, 65501, 1, std::vector<uint8_t>(65501)};
-  EXPECT_THAT([&] { Applied(options, EncodePng(line)); },
-              ThrowsMessage<Error>("image of 1 x 65501 pixels: sides are 65500 at most"));
+  EXPECT_THAT(
+      [&] { Applied(options, EncodePng(line)); },
+      ThrowsMessage<Error>(
+          "an image of 1 x 65501 pixels is too large: height and width may be at most 65500"));
 }
 
 // Damaged bytes must result in an error or pixels, never in a crash. This test also runs under
@@ -247,7 +249,7 @@ TEST(ImageTransform, RejectsInvalidOptions) {
                 o.type = PixelType::kFloat32;
                 o.std = {1, 0, 1};
               }),
-              ThrowsMessage<Error>(HasSubstr("std 0 of channel 1")));
+              ThrowsMessage<Error>(HasSubstr("std 0 cannot normalize channel 1")));
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ constexpr size_t kMaxLogLines = 4096;
 
 CoordinatorOptions Checked(CoordinatorOptions options) {
   Require(options.world >= 1, ErrorCode::kInvalidArgument,
-          "a cluster needs at least one rank, not world {}", options.world);
+          "a cluster needs at least one rank, but world is {}", options.world);
   Require(options.heartbeat_interval_s > 0 &&
               options.heartbeat_interval_s < options.heartbeat_timeout_s,
           ErrorCode::kInvalidArgument,

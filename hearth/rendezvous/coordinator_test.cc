@@ -239,7 +239,7 @@ TEST(Coordinator, UnknownMessageTypeIsAFailureOfItsRank) {
 
 TEST(Coordinator, InvalidOptionsAreRejected) {
   auto options = TestOptions(0);
-  EXPECT_THAT(Thrown([&] { Coordinator coordinator(options); }).message(), HasSubstr("world 0"));
+  EXPECT_THAT(Thrown([&] { Coordinator coordinator(options); }).message(), HasSubstr("world is 0"));
   options = TestOptions(1);
   options.heartbeat_interval_s = 20;
   EXPECT_EQ(Thrown([&] { Coordinator coordinator(options); }).code(), ErrorCode::kInvalidArgument);

@@ -136,7 +136,7 @@ void AcceptHandshake(Connection& connection, const Credentials& credentials, Ide
   }
   connection.Write(MakeVerdict(credentials, hello, claim, verdict, identity.generation), deadline);
   Require(verdict == Verdict::kAccepted, ErrorCode::kPermissionDenied,
-          "{} expects rank {} of generation {}, this is rank {} of generation {}",
+          "{} expects rank {} of generation {}, but this is rank {} of generation {}",
           connection.peer(), client.rank, client.generation, identity.rank, identity.generation);
 }
 

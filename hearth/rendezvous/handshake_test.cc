@@ -70,14 +70,14 @@ TEST(Handshake, AnOlderGenerationGetsTheReason) {
   const Credentials credentials(kToken, "control");
   const Outcome outcome = Shake(credentials, credentials, {.generation = 4, .rank = 1});
   EXPECT_THAT(outcome.client, HasSubstr("generation 3: it serves generation 4"));
-  EXPECT_THAT(outcome.server, HasSubstr("expects rank 1 of generation 3, this is rank 1 of"));
+  EXPECT_THAT(outcome.server, HasSubstr("expects rank 1 of generation 3, but this is rank 1 of"));
 }
 
 TEST(Handshake, AnotherRankGetsTheReason) {
   const Credentials credentials(kToken, "feed");
   const Outcome outcome = Shake(credentials, credentials, {.generation = 3, .rank = 2});
   EXPECT_THAT(outcome.client, HasSubstr("rejected rank 1: there is no such rank"));
-  EXPECT_THAT(outcome.server, HasSubstr("expects rank 1 of generation 3, this is rank 2 of"));
+  EXPECT_THAT(outcome.server, HasSubstr("expects rank 1 of generation 3, but this is rank 2 of"));
 }
 
 TEST(Handshake, AReplayedClaimIsRejected) {

@@ -63,7 +63,7 @@ void Member::ReadWelcome(Deadline deadline) {
   }
   const int world = welcome->value("world", 0);
   Require(world == options_.world, ErrorCode::kInvalidArgument,
-          "rank {} is configured for {} ranks, the coordinator at {} for {}", options_.rank,
+          "rank {} is configured for {} ranks, but the coordinator at {} for {}", options_.rank,
           options_.world, connection_.peer(), world);
   heartbeat_interval_s_ = welcome->value("heartbeat_interval_s", heartbeat_interval_s_);
   heartbeat_timeout_s_ = welcome->value("heartbeat_timeout_s", heartbeat_timeout_s_);

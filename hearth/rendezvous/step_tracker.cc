@@ -9,7 +9,7 @@ namespace hearth::rendezvous {
 void StepTracker::Record(const GroupStep& report) {
   const auto& [group, rank, world, step] = report;
   Require(group.size() <= kMaxNameBytes, ErrorCode::kInvalidArgument,
-          "a group's name has {} bytes, more than {}", group.size(), kMaxNameBytes);
+          "a group's name has {} bytes; the limit is {}", group.size(), kMaxNameBytes);
   Require(world >= 1 && world <= kMaxRanks && rank >= 0 && rank < world,
           ErrorCode::kInvalidArgument, "rank {} cannot report a step in a group of {} ranks", rank,
           world);
@@ -17,7 +17,7 @@ void StepTracker::Record(const GroupStep& report) {
   Group& known = groups_[group];
   if (known.next.empty()) known.next.resize(static_cast<size_t>(world));
   Require(known.next.size() == static_cast<size_t>(world), ErrorCode::kInvalidArgument,
-          "rank {} reports {} ranks in its group, other ranks report {}", rank, world,
+          "rank {} reports {} ranks in its group, but other ranks report {}", rank, world,
           known.next.size());
   uint64_t& next = known.next[static_cast<size_t>(rank)];
   // Keeps the highest step, because a rank's reports may arrive in any order.

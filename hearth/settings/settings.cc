@@ -27,15 +27,15 @@ std::vector<Setting> OfComputing() {
       {.name = "precision",
        .flag = "precision",
        .field = &Settings::precision,
-       .help = "of products in convolutions, on GPUs in inner products too: float32, or bf16 with "
-               "weights in float32; int8, of a test or features on CPUs, in both",
+       .help = "precision of convolutions and, on GPUs, of inner products: float32, bf16 with "
+               "float32 weights, or int8 for tests and features on CPUs (of inner products, too)",
        .values = {"float32", "bf16", "int8"},
        .in_program = true},
       {.name = "algorithms",
        .flag = "algorithms",
        .field = &Settings::algorithms,
-       .help = "of cuDNN on GPUs: deterministic, or fastest, which measures all of them first; two "
-               "runs may then differ in the last bits",
+       .help = "cuDNN's algorithms on GPUs: deterministic, or fastest, which measures all of them "
+               "first; two runs may then differ in the last bits",
        .values = {"deterministic", "fastest"},
        .in_program = true},
   };
@@ -58,21 +58,20 @@ std::vector<Setting> OfRunning() {
        .flag = "connection",
        .field = &Settings::connection,
        // CaffeOnSpark's two values; HEARTH_TRANSPORT selects other transports.
-       .help = "between hosts: infiniband is RDMA where all have a device that is up, else tcp; "
-               "ethernet is tcp",
+       .help = "transport between hosts: infiniband uses RDMA if every host has an active device, "
+               "else tcp; ethernet uses tcp",
        .values = {"ethernet", "infiniband"}},
       {.name = "timeline",
        .flag = "timeline",
        .field = &Settings::timeline,
-       .help = "folder for what each process does and when, for Perfetto; a path on the hosts that "
+       .help = "folder for the timelines of all processes, for Perfetto; a path on the hosts that "
                "train",
        .in_program = true},
       {.name = "sync_every",
        .flag = "syncEvery",
        .field = &Settings::sync_every,
-       .help =
-           "iterations after which the ranks' weights become one: 1 sums gradients in each, more "
-           "is local SGD",
+       .help = "iterations between synchronizations of the ranks' weights: 1 sums gradients in "
+               "each, more is local SGD",
        .most = 1'000'000},
       {.name = "log_histograms",
        .flag = "logHistograms",

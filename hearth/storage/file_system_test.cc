@@ -120,8 +120,8 @@ std::vector<Kind> Kinds() {
 
 class FileSystemTest : public testing::TestWithParam<Kind> {
  protected:
-  std::string Uri(const std::string& name) { return Join(place_->folder(), name); }
-  FileSystem& files() { return place_->files(); }
+  std::string Uri(const std::string& name) { return Join(fixture_->folder(), name); }
+  FileSystem& files() { return fixture_->files(); }
 
   void Write(const std::string& name, std::string_view bytes) {
     const auto file = files().Create(Uri(name));
@@ -131,14 +131,14 @@ class FileSystemTest : public testing::TestWithParam<Kind> {
   std::string Read(const std::string& name) { return files().ReadAll(Uri(name)); }
   std::vector<std::string> Names(const std::string& folder = "") {
     std::vector<std::string> names;
-    for (const FileStatus& each : files().List(folder.empty() ? place_->folder() : Uri(folder))) {
+    for (const FileStatus& each : files().List(folder.empty() ? fixture_->folder() : Uri(folder))) {
       names.push_back(NameOf(each.uri));
     }
     return names;
   }
   ErrorCode CodeOf(const std::function<void()>& call) { return Thrown(call).code(); }
 
-  std::unique_ptr<Fixture> place_ = GetParam().make();
+  std::unique_ptr<Fixture> fixture_ = GetParam().make();
 };
 
 TEST_P(FileSystemTest, ReadsWrittenData) {
@@ -190,7 +190,7 @@ TEST_P(FileSystemTest, ReadsAtOffsets) {
   EXPECT_EQ(file->ReadAt(1'000'000, buffer.data(), 1), 0u);
 }
 
-TEST_P(FileSystemTest, ReadsManySmallPiecesFromSeveralThreads) {
+TEST_P(FileSystemTest, ReadsManySmallRangesFromSeveralThreads) {
   std::string bytes(700'000, '\0');
   for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i % 251);
   Write("a", bytes);
@@ -199,9 +199,9 @@ TEST_P(FileSystemTest, ReadsManySmallPiecesFromSeveralThreads) {
   std::vector<std::string> read(2);
   for (std::string& mine : read) {
     threads.emplace_back([&mine, &file] {
-      std::string piece(1000, '\0');
-      while (const size_t count = file->ReadAt(mine.size(), piece.data(), piece.size())) {
-        mine.append(piece, 0, count);
+      std::string chunk(1000, '\0');
+      while (const size_t count = file->ReadAt(mine.size(), chunk.data(), chunk.size())) {
+        mine.append(chunk, 0, count);
       }
     });
   }
@@ -216,7 +216,7 @@ TEST_P(FileSystemTest, ListsAFolderByName) {
   EXPECT_THAT(Names(), ElementsAre("a", "b%2", "c", "d 1", "e", "f"));
   EXPECT_THAT(Names("f"), ElementsAre("g"));
   EXPECT_THAT(Names("f/g"), ElementsAre());
-  const auto all = files().List(place_->folder());
+  const auto all = files().List(fixture_->folder());
   EXPECT_EQ(all[0].uri, Uri("a"));
   EXPECT_EQ(all[0].size, 2u);
   EXPECT_TRUE(all[5].is_folder);

@@ -275,13 +275,13 @@ std::vector<FileStatus> WebHdfs::ListOnce(const std::string& folder) {
 void WebHdfs::Fetch(const std::string& uri, uint64_t offset, std::span<char> out,
                     const Cancellation& cancellation) {
   for (size_t done = 0; done < out.size();) {
-    const auto piece = out.subspan(done, std::min(out.size() - done, kLargestFetch));
+    const auto chunk = out.subspan(done, std::min(out.size() - done, kLargestFetch));
     Call call{.doing = "read", .uri = uri, .method = "GET"};
-    call.operation = fmt::format("OPEN&offset={}&length={}", offset + done, piece.size());
-    call.store = piece;
+    call.operation = fmt::format("OPEN&offset={}&length={}", offset + done, chunk.size());
+    call.store = chunk;
     call.cancellation = &cancellation;
     Do(call);
-    done += piece.size();
+    done += chunk.size();
   }
 }
 

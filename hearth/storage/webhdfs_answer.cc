@@ -122,7 +122,7 @@ constexpr auto kKnown = [] {
       {"QuotaByStorageTypeExceededException", kResourceExhausted, kNone, kNoSpace},
       {"SafeModeException", kUnavailable, kRepeat, kSafeMode},
       {"ObserverRetryOnActiveException", kUnavailable, kOther,
-       "the NameNode only observes and no other one answers"},
+       "the NameNode is an observer, and no other one answers"},
       {"FileAlreadyExistsException", kInvalidArgument, kNone,
        "a file or folder of that name already exists"},
       {"ParentNotDirectoryException", kInvalidArgument, kNone, "a part of the path is a file"},

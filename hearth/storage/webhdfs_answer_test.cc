@@ -14,7 +14,7 @@ std::string Remote(const std::string& exception, const std::string& message) {
          "\"}}";
 }
 
-TEST(ReadRefusal, TellsWhetherAnotherAttemptMayHelp) {
+TEST(ReadRefusal, ReturnsWhetherARetryMaySucceed) {
   const auto remedy_of = [](const std::string& exception, const std::string& message) {
     return ReadRefusal(403, Remote(exception, message)).remedy;
   };

@@ -35,10 +35,10 @@ TEST_F(WebHdfsTest, RetriesTransientFailures) {
 TEST_F(WebHdfsTest, DoesNotMixTheBytesOfTwoFiles) {
   Write(files_, "hdfs://nn/a", std::string(1'000'000, 'x'));
   const auto file = files_.Open("hdfs://nn/a");
-  std::string piece(1000, '\0');
-  EXPECT_EQ(file->ReadAt(0, piece.data(), piece.size()), 1000u);
+  std::string chunk(1000, '\0');
+  EXPECT_EQ(file->ReadAt(0, chunk.data(), chunk.size()), 1000u);
   Write(files_, "hdfs://nn/a", std::string(1'000'000, 'y'));
-  const Error error = Thrown([&] { file->ReadAt(900'000, piece.data(), piece.size()); });
+  const Error error = Thrown([&] { file->ReadAt(900'000, chunk.data(), chunk.size()); });
   EXPECT_EQ(error.code(), ErrorCode::kDataLoss);
   EXPECT_THAT(error.message(), HasSubstr("replaced"));
 }
@@ -233,13 +233,13 @@ TEST_F(WebHdfsTest, AuthenticatesByTicketIfTheClusterRequiresKerberos) {
   EXPECT_EQ(Thrown([&] { WebHdfs(options).Open("hdfs://nn/a"); }).code(), ErrorCode::kNotFound);
 }
 
-TEST_F(WebHdfsTest, ReadsSmallPiecesInFewRequests) {
+TEST_F(WebHdfsTest, ReadsSmallRangesInFewRequests) {
   const std::string bytes(20'000'000, 'x');  // NOLINT(bugprone-string-constructor)
   Write(files_, "hdfs://nn/a", bytes);
   const auto file = files_.Open("hdfs://nn/a");
-  std::string piece(10'000, '\0');
+  std::string chunk(10'000, '\0');
   uint64_t offset = 0;
-  while (const size_t count = file->ReadAt(offset, piece.data(), piece.size())) offset += count;
+  while (const size_t count = file->ReadAt(offset, chunk.data(), chunk.size())) offset += count;
   EXPECT_EQ(offset, 20'000'000u);
   EXPECT_LE(Asked("OPEN"), 2u * 9) << "each takes one of the NameNode and one of the DataNode";
 }

@@ -21,10 +21,10 @@ void ExpectOneHash(const Trained& trained) {
 // TestNet with another layer after ip1.
 std::string NetWith(int batch_size, const std::string& type, const std::string& more) {
   std::string net = TestNet(batch_size);
-  const size_t place = net.find("layer { name: \"relu1\"");
-  return net.insert(place, fmt::format("layer {{ name: \"extra\" type: \"{}\" bottom: \"ip1\" "
-                                       "top: \"ip1\" {} }}\n",
-                                       type, more));
+  const size_t position = net.find("layer { name: \"relu1\"");
+  return net.insert(position, fmt::format("layer {{ name: \"extra\" type: \"{}\" bottom: \"ip1\" "
+                                          "top: \"ip1\" {} }}\n",
+                                          type, more));
 }
 
 class Solvers : public TrainSessionFixture, public ::testing::WithParamInterface<const char*> {};

@@ -148,7 +148,7 @@ TEST_F(ResumeTest, ResumesFromHdf5Snapshots) {
 
   fs::resize_file(File(40, "solverstate.h5"), fs::file_size(File(40, "solverstate.h5")) / 2);
   EXPECT_EQ(StartOf(TrainAgain(whole)), 30);
-  EXPECT_THAT(log_, HasSubstr("Passing over the snapshot of iteration 40: "));
+  EXPECT_THAT(log_, HasSubstr("Skipping the snapshot of iteration 40: "));
 }
 
 TEST_F(ResumeTest, ValidationsOfAResumedRunEqualThoseOfAnUninterruptedOne) {
@@ -172,7 +172,7 @@ TEST_F(ResumeTest, FallsBackToTheSnapshotBeforeADamagedOne) {
   const Trained recovered = TrainAgain(whole);
   EXPECT_EQ(StartOf(recovered), 20);
   EXPECT_EQ(recovered.hashes, unbroken.hashes);
-  EXPECT_THAT(log_, HasSubstr("Passing over the snapshot of iteration 30: "));
+  EXPECT_THAT(log_, HasSubstr("Skipping the snapshot of iteration 30: "));
 }
 
 // As if the run had been killed before the last of the three files was written.
@@ -204,7 +204,9 @@ TEST_F(ResumeTest, ACaffeSnapshotResumesAtTheStartOfAnEpochWithAWarning) {
   fs::remove(File(20, "hearth.json"));
   log_.clear();
   EXPECT_EQ(StartOf(Train(rest)), 20);
-  EXPECT_THAT(log_, HasSubstr("has no seal, as Caffe writes it: the feed begins an epoch"));
+  EXPECT_THAT(
+      log_,
+      HasSubstr("has no seal (Caffe writes none): the feed starts at the beginning of an epoch"));
 }
 
 TEST_F(ResumeTest, WarnsOfAnotherNumberOfRanks) {
@@ -212,7 +214,7 @@ TEST_F(ResumeTest, WarnsOfAnotherNumberOfRanks) {
   Training rest = Whole(1, 1);
   rest.snapshot = File(20, "solverstate");
   EXPECT_EQ(StartOf(Train(rest)), 20);
-  EXPECT_THAT(log_, HasSubstr("was made by 2 ranks, this run has 1: its epoch begins again"));
+  EXPECT_THAT(log_, HasSubstr("was made by 2 ranks, but this run has 1: its epoch begins again"));
 }
 
 TEST_F(ResumeTest, WarnsOfAnotherBatchSize) {
@@ -221,7 +223,8 @@ TEST_F(ResumeTest, WarnsOfAnotherBatchSize) {
   whole.net = TestNet(5);
   whole.snapshot = File(20, "solverstate");
   EXPECT_EQ(StartOf(Train(whole)), 20);
-  EXPECT_THAT(log_, HasSubstr("with a batch_size of 4, this run has 5: its epoch begins again"));
+  EXPECT_THAT(log_,
+              HasSubstr("with a batch_size of 4, but this run has 5: its epoch begins again"));
 }
 
 // Ranks 0 and 1 have 50 and 51 rows in an epoch of seven iterations. There are snapshots at

@@ -12,7 +12,7 @@
 #include "hearth/dataset/spool/row_stream.h"
 #include "hearth/dataset/spool/spool.h"
 #include "hearth/rendezvous/member.h"
-#include "hearth/trainer/job/failure.h"
+#include "hearth/trainer/job/describe_exception.h"
 #include "hearth/trainer/job/job.h"
 #include "hearth/trainer/job/signal_effects.h"
 #include "hearth/trainer/rows/invalid_rows.h"

@@ -13,7 +13,7 @@
 #include "hearth/trainer/feature_session.h"
 #include "hearth/trainer/job/control_channel.h"
 #include "hearth/trainer/job/crash_report.h"
-#include "hearth/trainer/job/failure.h"
+#include "hearth/trainer/job/describe_exception.h"
 #include "hearth/trainer/job/job.h"
 #include "hearth/trainer/train_session.h"
 

@@ -39,7 +39,7 @@ image::ColorMode ColorModeOf(const std::string& name) {
   if (name == "color") return image::ColorMode::kColor;
   if (name == "gray") return image::ColorMode::kGray;
   if (name == "unchanged") return image::ColorMode::kUnchanged;
-  Throw(ErrorCode::kInvalidArgument, "colors '{}' are not one of color, gray, unchanged", name);
+  Throw(ErrorCode::kInvalidArgument, "colors must be color, gray or unchanged, not '{}'", name);
 }
 
 NewArray3<uint8_t> Decode(const nb::bytes& bytes, const std::string& colors) {

@@ -32,13 +32,14 @@ using caffe::Solver;
 using caffe::SolverOptions;
 using caffe::SolverParameter;
 using Copy = nb::ndarray<nb::numpy, float>;
-using PlaceData = std::function<void(Net*)>;
+using BeforeForwardCall = std::function<void(Net*)>;
 
 // Python functions that a solver calls. The solver does not hold the GIL; the functions acquire it
 // themselves.
 class SolverCalls final : public caffe::SolverObserver {
  public:
-  SolverCalls(PlaceData place, int iter_size) : place_(std::move(place)), iter_size_(iter_size) {}
+  SolverCalls(BeforeForwardCall before_forward, int iter_size)
+      : before_forward_(std::move(before_forward)), iter_size_(iter_size) {}
 
   void Add(std::function<void()> on_start, std::function<void()> on_gradients_ready) {
     on_start_.push_back(std::move(on_start));
@@ -50,7 +51,7 @@ class SolverCalls final : public caffe::SolverObserver {
     if (passes_++ % iter_size_ == 0) {
       for (const auto& call : on_start_) call();
     }
-    if (place_) place_(&net);
+    if (before_forward_) before_forward_(&net);
   }
   void OnGradient() override {
     for (const auto& call : on_gradients_ready_) call();
@@ -62,7 +63,7 @@ class SolverCalls final : public caffe::SolverObserver {
   }
 
  private:
-  const PlaceData place_;
+  const BeforeForwardCall before_forward_;
   const int iter_size_;
   int passes_ = 0;
   std::vector<std::function<void()>> on_start_, on_gradients_ready_;
@@ -79,17 +80,17 @@ class CallingSolver final : public Solver {
 };
 
 std::unique_ptr<CallingSolver> BuildSolver(SolverParameter param, SolverOptions options,
-                                           PlaceData place) {
+                                           BeforeForwardCall before_forward) {
   // Allocated on the heap, because the options point to it before the solver owns it.
-  auto calls = std::make_unique<SolverCalls>(std::move(place), param.iter_size());
+  auto calls = std::make_unique<SolverCalls>(std::move(before_forward), param.iter_size());
   options.observer = calls.get();
   options.train_context.device = options.test_context.device = ModeDevice();
   return std::make_unique<CallingSolver>(std::move(param), std::move(options), std::move(calls));
 }
 
-std::unique_ptr<CallingSolver> SolverOfText(const std::string& prototxt, PlaceData before_forward,
-                                            uint64_t seed, const std::string& precision,
-                                            bool keep_diffs) {
+std::unique_ptr<CallingSolver> SolverOfText(const std::string& prototxt,
+                                            BeforeForwardCall before_forward, uint64_t seed,
+                                            const std::string& precision, bool keep_diffs) {
   SolverOptions options;
   options.seed = seed;
   options.train_context.precision = caffe::ParsePrecision(precision);

@@ -76,7 +76,7 @@ ROWS = {
     "weights of another net": (
         {"x": X, "label": LABEL},
         {"weights": [str(WEIGHTS)]},
-        r"weights .*net\.caffemodel: .*parameter 0 has shape 3 2 \(6\), the trained one|"
+        r"weights .*net\.caffemodel: .*parameter 0 has shape 3 2 \(6\), but the trained one has|"
         r"weights .*net\.caffemodel: the weights are of another net",
     ),
 }
@@ -131,5 +131,5 @@ def test_weights_that_do_not_fit_a_layer_name_it(tmp_path: Path) -> None:
     rows = {"x": X, "label": LABEL}
     failure = failure_with(rows, {"weights": [weights]}, tmp_path)
     assert failure.layer == "ip"
-    said = "layer 'ip': parameter 0 has shape 3 2 (6), the trained one 3 5 (15)"
+    said = "layer 'ip': parameter 0 has shape 3 2 (6), but the trained one has 3 5 (15)"
     assert f"weights {weights}: {said}" in failure.text

@@ -98,7 +98,7 @@ TEST(CaffeOnSparkTop, NamesContradictoryFields) {
               HasSubstr("channels, height and width must be above 0"));
   EXPECT_THAT(error("name: 'a' type: INT channels: 2 sample_num_axes: 1"),
               HasSubstr("single value"));
-  EXPECT_THAT(error("name: 'a' type: RAW_IMAGE"), HasSubstr("must all be given"));
+  EXPECT_THAT(error("name: 'a' type: RAW_IMAGE"), HasSubstr("set all three above 0"));
   EXPECT_THAT(error("name: 'a' type: RAW_IMAGE channels: 1 height: 4 width: 4 out_height: 2"),
               HasSubstr("out_channels x out_height x out_width is 0 x 2 x 0"));
   EXPECT_THAT(error("name: 'a' type: RAW_IMAGE channels: 1 height: 4 width: 4 sample_num_axes: 2"),

@@ -37,8 +37,8 @@ ImageReader::ImageReader(const TransformationParameter& transform, Phase phase, 
                          bool resize)
     : transformer_(transform, phase), input_(input), resize_(resize) {
   Require(input.channels > 0 && input.height > 0 && input.width > 0, ErrorCode::kInvalidArgument,
-          "images of {} x {} x {}: channels, height and width must all be given", input.channels,
-          input.height, input.width);
+          "images cannot have {} channels, height {} and width {}: set all three above 0",
+          input.channels, input.height, input.width);
   output_ = {input.channels, transformer_.OutputSize(input.height),
              transformer_.OutputSize(input.width)};
   // Checks mean_values here, since a wrong number of them would make every row invalid. A mean

@@ -74,7 +74,7 @@ TEST(RowBatches, ReplacesInvalidRowsByFollowingOnesAndNamesThem) {
   EXPECT_EQ(second.invalid_rows.size(), 1u);
 }
 
-TEST(RowBatches, EndsTheEpochIfAllRowsAreBad) {
+TEST(RowBatches, EndsTheEpochIfAllRowsAreInvalid) {
   Prefetcher prefetcher(
       1, RowsOf(SourceOf({CountingBatch(5)}), Options(2), ReadX([](int64_t) { return true; })));
   const DataBatch& batch = prefetcher.Next();

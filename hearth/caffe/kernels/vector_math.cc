@@ -20,14 +20,14 @@ constexpr float kLeastExponent = -87.f;
 // precision, so a series in x^2 is used. The formula and its limit are from Cephes's tanhf.
 HEARTH_INLINE float VectorTanh(float x) {
   const float size = std::fabs(x), square = x * x;
-  const float far = 1.f - 2.f / (1.f + VectorExp(2.f * size));
+  const float by_exponential = 1.f - 2.f / (1.f + VectorExp(2.f * size));
   float series = -0.0057086996f;
   series = series * square + 0.020651823f;
   series = series * square - 0.053747471f;
   series = series * square + 0.13331601f;
   series = series * square - 0.33333293f;
-  const float near = x + x * square * series;
-  return size > 0.625f ? std::copysign(far, x) : near;
+  const float by_series = x + x * square * series;
+  return size > 0.625f ? std::copysign(by_exponential, x) : by_series;
 }
 
 HEARTH_FOR_EACH_CPU void TanhEach(const float* x, float* y, int64_t count) {

@@ -22,7 +22,8 @@ class EltwiseLayer : public Layer {
     const EltwiseParameter& param = param_.eltwise_param();
     const std::vector<float>& coeff = param.coeff();
     Require(coeff.empty() || coeff.size() == bottom.size(), ErrorCode::kInvalidArgument,
-            "{} coeff for {} bottoms: set one per bottom, or none", coeff.size(), bottom.size());
+            "eltwise_param has {} coeff for {} bottoms: set one per bottom, or none", coeff.size(),
+            bottom.size());
     Require(coeff.empty() || param.operation() != EltwiseParameter::PROD,
             ErrorCode::kInvalidArgument, "coeff is only for operation SUM");
     coeff_ = coeff.empty() ? std::vector<float>(bottom.size(), 1.f) : coeff;
@@ -31,7 +32,8 @@ class EltwiseLayer : public Layer {
   void Reshape(const Blobs& bottom, const Blobs& top) override {
     for (const Blob* blob : bottom) {
       Require(blob->shape() == bottom[0]->shape(), ErrorCode::kInvalidArgument,
-              "bottoms of shape {} and {} differ", bottom[0]->ShapeString(), blob->ShapeString());
+              "all bottoms must have one shape: {} and {} differ", bottom[0]->ShapeString(),
+              blob->ShapeString());
     }
     top[0]->ReshapeLike(*bottom[0]);
     if (operation() == EltwiseParameter::MAX && !on_device()) winner_.resize(top[0]->count());

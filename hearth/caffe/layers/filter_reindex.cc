@@ -61,7 +61,7 @@ class BatchReindexLayer : public Layer {
 
   void Reshape(const Blobs& bottom, const Blobs& top) override {
     Require(bottom[1]->num_axes() == 1, ErrorCode::kInvalidArgument,
-            "the second bottom lists row numbers along one axis, but has shape {}",
+            "the second bottom must list row numbers along one axis, but has shape {}",
             bottom[1]->ShapeString());
     Shape shape = bottom[0]->shape();
     Require(!shape.empty(), ErrorCode::kInvalidArgument,
@@ -118,7 +118,7 @@ class FilterLayer : public Layer {
   void Reshape(const Blobs& bottom, const Blobs& top) override {
     const Blob& selector = *bottom.back();
     Require(selector.num_axes() > 0 && selector.count(1) == 1, ErrorCode::kInvalidArgument,
-            "the last bottom selects rows by one value for each, but has shape {}",
+            "the last bottom, which selects rows, must have one value per row, but has shape {}",
             selector.ShapeString());
     for (size_t i = 0; i < top.size(); ++i) {
       Require(bottom[i]->shape(0) == selector.shape(0), ErrorCode::kInvalidArgument,

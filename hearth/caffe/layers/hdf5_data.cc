@@ -91,8 +91,8 @@ class Hdf5DataLayer : public FileDataLayer {
     for (size_t i = 0; i < datasets_.size(); ++i) {
       const int64_t own = LoadDataset(file, i);
       Require(rows < 0 || own == rows, ErrorCode::kDataLoss,
-              "{}: dataset {} has {} rows, {} has {}", name, param_.top()[i], own, param_.top()[0],
-              rows);
+              "{}: dataset {} has {} rows, but {} has {}", name, param_.top()[i], own,
+              param_.top()[0], rows);
       rows = own;
     }
     rows_.resize(rows);

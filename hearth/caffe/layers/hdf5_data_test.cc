@@ -97,7 +97,7 @@ TEST_F(Hdf5Data, RejectsMismatchedDatasets) {
   uneven.WriteFloats("/y", {4}, values);
   uneven.Save(Path("a.h5"));
   EXPECT_THAT([&] { FileLayerRun(Layer(1)); },
-              ThrowsMessage<Error>(HasSubstr("dataset y has 4 rows, x has 2")));
+              ThrowsMessage<Error>(HasSubstr("dataset y has 4 rows, but x has 2")));
   Write("list.txt", Path("missing.h5"));
   EXPECT_THAT([&] { FileLayerRun(Layer(1)); },
               ThrowsMessage<Error>(HasSubstr("there is no HDF5 file")));

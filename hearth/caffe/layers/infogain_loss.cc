@@ -37,10 +37,9 @@ class InfogainLossLayer : public Layer {
   void SetUp(const Blobs& bottom, const Blobs& top) override {
     if (bottom.size() > 2) return;
     const InfogainLossParameter& param = param_.infogain_loss_param();
-    Require(
-        param.has_source(), ErrorCode::kInvalidArgument,
-        "infogain_loss_param needs a source, the file of its matrix, or the layer a third bottom "
-        "with the matrix");
+    Require(param.has_source(), ErrorCode::kInvalidArgument,
+            "InfogainLoss needs its matrix: set source in infogain_loss_param to its file, or give "
+            "the layer a third bottom");
     BlobProto proto;
     ParseWire(storage::ReadFile(param.source()), param.source(), &proto);
     matrix_.set_device(context().device);

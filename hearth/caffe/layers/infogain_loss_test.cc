@@ -108,7 +108,7 @@ std::string InfogainError(const std::string& param, const Shape& matrix) {
 }
 
 TEST(InfogainLoss, NamesAMissingOrMismatchedMatrix) {
-  EXPECT_THAT(InfogainError("", {}), HasSubstr("needs a source"));
+  EXPECT_THAT(InfogainError("", {}), HasSubstr("needs its matrix"));
   EXPECT_THAT(InfogainError("infogain_loss_param { source: '/no/such/file' }", {}),
               HasSubstr("/no/such/file"));
   EXPECT_THAT(InfogainError("", {2, 3}),

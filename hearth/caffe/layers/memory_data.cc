@@ -116,8 +116,9 @@ class MemoryDataLayer : public RowDataLayer, public ArrayInput {
     constexpr int64_t kMost = 1 << 20;
     Require(std::min({size.channels, size.height, size.width}) > 0 &&
                 std::max({size.channels, size.height, size.width}) <= kMost,
-            ErrorCode::kDataLoss, "an image of {} x {} x {} is not possible", size.channels,
-            size.height, size.width);
+            ErrorCode::kDataLoss,
+            "an image cannot have {} channels, height {} and width {}: each must be from 1 to {}",
+            size.channels, size.height, size.width, kMost);
     return size;
   }
 

@@ -105,7 +105,8 @@ class WindowDataLayer : public FileDataLayer {
     Require(!transform.has_mean_file() || mean_values_.empty(), ErrorCode::kInvalidArgument,
             "transform_param has both mean_file and mean_value; choose one");
     Require(mean_values_.size() <= 1 || mean_values_.size() == kChannels,
-            ErrorCode::kInvalidArgument, "{} mean_values: set one, or one for each of {} channels",
+            ErrorCode::kInvalidArgument,
+            "transform_param has {} mean_values: set one, or one for each of {} channels",
             mean_values_.size(), kChannels);
     if (mean_values_.empty()) mean_values_.push_back(0);
     mean_values_.resize(kChannels, mean_values_.back());
@@ -114,8 +115,9 @@ class WindowDataLayer : public FileDataLayer {
     Require(mean_.channels == kChannels && mean_.height >= crop_.crop_size &&
                 mean_.width >= crop_.crop_size,
             ErrorCode::kInvalidArgument,
-            "the mean file {} of {} x {} x {} is smaller than {} x {} x {}", transform.mean_file(),
-            mean_.channels, mean_.height, mean_.width, kChannels, crop_.crop_size, crop_.crop_size);
+            "the mean file {} has {} x {} x {} values, but crops need {} x {} x {} or more",
+            transform.mean_file(), mean_.channels, mean_.height, mean_.width, kChannels,
+            crop_.crop_size, crop_.crop_size);
   }
 
   void RequireWindows(int64_t wanted, const std::vector<ImageWindow>& windows,

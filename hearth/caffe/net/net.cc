@@ -105,11 +105,11 @@ std::optional<int64_t> Net::Fetch() {
   for (NetLayer& layer : graph_.layers) {
     const auto fetched =
         InLayer(*layer.layer, "fetching rows", layer.bottom, [&] { return layer.layer->Fetch(); });
-    RequireInLayer(
-        layer.layer->name(), !fetched || !rows || *fetched == *rows, ErrorCode::kInvalidArgument,
-        "layer '{}' got {} rows, an earlier data layer got {}; give them the same batch_size and "
-        "the same rows",
-        layer.layer->name(), fetched.value_or(0), rows.value_or(0));
+    RequireInLayer(layer.layer->name(), !fetched || !rows || *fetched == *rows,
+                   ErrorCode::kInvalidArgument,
+                   "layer '{}' got {} rows, but an earlier data layer got {}; give them the same "
+                   "batch_size and the same rows",
+                   layer.layer->name(), fetched.value_or(0), rows.value_or(0));
     if (fetched) rows = fetched;
   }
   return rows;

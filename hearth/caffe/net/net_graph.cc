@@ -39,8 +39,8 @@ void CheckCount(const char* what, int count, int least, int most) {
   const std::string wanted = least == most             ? fmt::format("exactly {}", least)
                              : most == Arity::kNoLimit ? fmt::format("at least {}", least)
                                                        : fmt::format("{} to {}", least, most);
-  Throw(ErrorCode::kInvalidArgument, "the layer takes {} {}(s), the prototxt has {}", wanted, what,
-        count);
+  Throw(ErrorCode::kInvalidArgument, "the layer takes {} {}(s), but the prototxt has {}", wanted,
+        what, count);
 }
 
 void CheckArity(const NetLayer& connected) {
@@ -49,8 +49,10 @@ void CheckArity(const NetLayer& connected) {
   const auto tops = static_cast<int>(connected.top.size());
   CheckCount("bottom", bottoms, arity.min_bottoms, std::max(arity.min_bottoms, arity.max_bottoms));
   CheckCount("top", tops, arity.min_tops, std::max(arity.min_tops, arity.max_tops));
-  Require(!arity.equal_bottoms_and_tops || bottoms == tops, ErrorCode::kInvalidArgument,
-          "the layer needs as many tops as bottoms, the prototxt has {} and {}", tops, bottoms);
+  Require(
+      !arity.equal_bottoms_and_tops || bottoms == tops, ErrorCode::kInvalidArgument,
+      "the layer needs as many tops as bottoms, but the prototxt has {} top(s) and {} bottom(s)",
+      tops, bottoms);
 }
 
 // A layer must support in-place tops; otherwise it might read its bottom after writing its top.

@@ -66,7 +66,7 @@ TEST(NetGraphTest, NamesTheLayerThatIsConnectedWrongly) {
       {"layer { name: 'bad' type: 'ReLU' bottom: 'z' top: 'y' }",
        "no earlier layer has the top 'z'"},
       {"layer { name: 'bad' type: 'ReLU' bottom: 'x' bottom: 'x' top: 'y' }",
-       "takes exactly 1 bottom(s), the prototxt has 2"},
+       "takes exactly 1 bottom(s), but the prototxt has 2"},
       {"layer { name: 'bad' type: 'Concat' top: 'y' }", "takes at least 1 bottom(s)"},
       {"layer { name: 'bad' type: 'Input' top: 'x' }", "already the top of an earlier layer"},
       {"layer { name: 'bad' type: 'ReLU' bottom: 'x' top: 'y' blobs { } }",

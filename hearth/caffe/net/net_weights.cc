@@ -21,11 +21,10 @@ namespace {
 using ParamBlobs = std::vector<std::shared_ptr<Blob>>;
 
 void RequireSameBlobCount(const std::string& layer, size_t mine, size_t theirs) {
-  RequireInLayer(
-      layer, mine == theirs, ErrorCode::kInvalidArgument,
-      "layer '{}' has {} parameter(s), the trained layer of that name has {}; rename the layer to "
-      "learn it from scratch",
-      layer, mine, theirs);
+  RequireInLayer(layer, mine == theirs, ErrorCode::kInvalidArgument,
+                 "layer '{}' has {} parameter(s), but the trained layer of that name has {}; "
+                 "rename the layer to learn it from scratch",
+                 layer, mine, theirs);
 }
 
 // Finds the layers of a net by name. If several have the same name, finds the first one.
@@ -75,7 +74,7 @@ void RequireCommonLayer(const NetParameter& trained, const std::vector<NetLayer>
     return by_name.Find(name) != nullptr;
   });
   Require(common || theirs.empty() || ours.empty(), ErrorCode::kInvalidArgument,
-          "the weights are of another net: they are for layers {}, this net has {}; give the "
+          "the weights are of another net: they are for layers {}, but this net has {}; give the "
           "right file, or rename layers",
           fmt::join(theirs, ", "), fmt::join(ours, ", "));
 }
@@ -100,11 +99,10 @@ void Net::CopyTrainedLayersFrom(const NetParameter& trained) {
     for (size_t i = 0; i < source.blobs().size(); ++i) {
       const BlobProto& proto = source.blobs(static_cast<int>(i));
       if (IsLeftOut(proto) && SharesParam(*target, i)) continue;
-      RequireInLayer(
-          source.name(), HasShapeOf(*blobs[i], proto), ErrorCode::kInvalidArgument,
-          "layer '{}': parameter {} has shape {}, the trained one {}; rename the layer to learn it "
-          "from scratch",
-          source.name(), i, blobs[i]->ShapeString(), ShapeString(proto));
+      RequireInLayer(source.name(), HasShapeOf(*blobs[i], proto), ErrorCode::kInvalidArgument,
+                     "layer '{}': parameter {} has shape {}, but the trained one has {}; rename "
+                     "the layer to learn it from scratch",
+                     source.name(), i, blobs[i]->ShapeString(), ShapeString(proto));
       ReadBlobData(proto, blobs[i].get());
     }
   }

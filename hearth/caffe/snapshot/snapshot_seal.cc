@@ -291,9 +291,9 @@ std::optional<SnapshotFiles> FindSnapshot(const std::string& prefix, const std::
     } catch (const Error& error) {
       // If the newest snapshot is only unreachable, the run must not resume from an older one.
       if (IsUnreachable(error)) throw;
-      log::Warning("Passing over the snapshot of iteration {}: {}", iteration, error.message());
+      log::Warning("Skipping the snapshot of iteration {}: {}", iteration, error.message());
     } catch (const std::exception& error) {
-      log::Warning("Passing over the snapshot of iteration {}: {}", iteration, error.what());
+      log::Warning("Skipping the snapshot of iteration {}: {}", iteration, error.what());
     }
   }
   return std::nullopt;

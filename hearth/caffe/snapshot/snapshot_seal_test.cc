@@ -192,7 +192,7 @@ TEST_F(SnapshotSealTest, TheNewestIntactSnapshotOfARunIsFound) {
   EXPECT_EQ(found(), "a_iter_100.solverstate");
   fs::remove(path("a_iter_100.caffemodel"));
   EXPECT_EQ(found(), "a_iter_20.solverstate");
-  EXPECT_THAT(log_, HasSubstr("Passing over the snapshot of iteration 100: "));
+  EXPECT_THAT(log_, HasSubstr("Skipping the snapshot of iteration 100: "));
   Write(path("a_iter_20.hearth.json"), "{\"version\"");
   EXPECT_EQ(found(), "a_iter_5.solverstate");
   EXPECT_EQ(found("another"), "a_iter_1000.solverstate");

@@ -104,7 +104,8 @@ TrainingPosition Solver::LoadSnapshot(const std::string& state_uri, const std::s
   update_.ReadHistory(state, files.state);
   net_->CopyTrainedLayersFrom(ReadModel(files.model));
   if (files.position) return *files.position;
-  log::Info("{} has no seal, as Caffe writes it: the feed begins an epoch", files.state);
+  log::Info("{} has no seal (Caffe writes none): the feed starts at the beginning of an epoch",
+            files.state);
   TrainingPosition position = Position();
   position.iteration = state.iter();
   position.current_step = state.current_step();
@@ -125,13 +126,13 @@ Skipped Solver::ResumeAt(const TrainingPosition& position) {
   const bool same_order = position.seed == seed_ || as_stored;
   if (options_.is_root && position.seed != seed_) {
     log::Warning(
-        "The snapshot was made with seed {}, this run has {}: rows and random numbers "
-        "have another order{}",
+        "The snapshot was made with seed {}, but this run has {}: rows and random numbers come in "
+        "another order{}",
         position.seed, seed_, same_order ? "" : ", and its epoch begins again");
   }
   const bool same_ranks = position.ranks == options_.ranks;
   if (options_.is_root && !same_ranks) {
-    log::Warning("The snapshot was made by {} ranks, this run has {}: its epoch begins again",
+    log::Warning("The snapshot was made by {} ranks, but this run has {}: its epoch begins again",
                  position.ranks, options_.ranks);
   }
   if (param_.max_iter() > 0 && iteration_ > param_.max_iter()) {

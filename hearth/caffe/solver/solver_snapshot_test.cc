@@ -185,7 +185,7 @@ TEST_F(SolverSnapshotTest, OfAnotherSolverTypeIsRejected) {
   auto adam = Make("type: 'Adam'");
   EXPECT_THAT([&] { adam->Restore(state); },
               ThrowsMessage<Error>(
-                  HasSubstr("holds 4 history blobs, solver type Adam on this net needs 8")));
+                  HasSubstr("holds 4 history blobs, but solver type Adam needs 8 for this net")));
 }
 
 TEST_F(SolverSnapshotTest, InHdf5HasCaffesNames) {

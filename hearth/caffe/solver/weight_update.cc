@@ -144,17 +144,16 @@ void WeightUpdate::WriteHistory(SolverState* state) {
 void WeightUpdate::ReadHistory(const SolverState& state, const std::string& uri) {
   const NetParams& params = net_.params();
   const size_t count = params.learnable().size();
-  Require(
-      state.history().size() == count * history_.size(), ErrorCode::kInvalidArgument,
-      "{} holds {} history blobs, solver type {} on this net needs {}; it may be of another net "
-      "or solver type",
-      uri, state.history().size(), param_.type(), count * history_.size());
+  Require(state.history().size() == count * history_.size(), ErrorCode::kInvalidArgument,
+          "{} holds {} history blobs, but solver type {} needs {} for this net; the file may be of "
+          "another net or solver type",
+          uri, state.history().size(), param_.type(), count * history_.size());
   for (size_t i = 0; i < state.history().size(); ++i) {
     const BlobProto& blob = state.history()[i];
     const ParamLayout::Slice slice = params.layout().slices[i % count];
     const Blob& param = *params.learnable()[i % count].blob;
     Require(HasShapeOf(param, blob), ErrorCode::kInvalidArgument,
-            "{}: history blob {} has shape {}, the parameter has {}", uri, i, ShapeString(blob),
+            "{}: history blob {} has shape {}, but the parameter has {}", uri, i, ShapeString(blob),
             param.ShapeString());
     Blob history(param.shape());
     history.BindData(history_[i / count].data().narrow(0, slice.offset, slice.count));

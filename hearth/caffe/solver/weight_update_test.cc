@@ -157,7 +157,7 @@ TEST_F(WeightUpdateTest, RejectsTheHistoryOfAnotherSolverTypeOrNet) {
   const Error count = Thrown([&] { update.ReadHistory(state, "a.solverstate"); });
   EXPECT_EQ(count.code(), ErrorCode::kInvalidArgument);
   EXPECT_THAT(count.message(), AllOf(HasSubstr("a.solverstate holds 8 history blobs"),
-                                     HasSubstr("SGD on this net needs 4")));
+                                     HasSubstr("SGD needs 4 for this net")));
   state = SolverState();
   update.WriteHistory(&state);
   *state.mutable_history(1)->mutable_shape()->mutable_dim() = {2, 2};

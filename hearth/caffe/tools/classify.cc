@@ -40,7 +40,8 @@ std::vector<std::string> ReadLabels(const std::string& path) {
 std::vector<float> ChannelMeans(const std::string& path, int64_t channels) {
   const MeanImage mean = ReadMeanFile(path);
   Require(mean.channels == channels, ErrorCode::kInvalidArgument,
-          "the mean of {} has {} channels, the net's input has {}", path, mean.channels, channels);
+          "the mean of {} has {} channels, but the net's input has {}", path, mean.channels,
+          channels);
   const auto plane = mean.height * mean.width;
   std::vector<float> means;
   for (auto at = mean.values.begin(); at != mean.values.end(); at += plane) {

@@ -69,7 +69,7 @@ TEST_F(ClassifyTest, MismatchesAreReportedInOneSentence) {
   Write("labels.txt", "one\ntwo\n");
   ExpectRefused("labels.txt has 2 labels, but the net's output 'ip' has 6 classes");
   WriteMeanFile({1, 1, 1, {1}}, options_.mean);
-  ExpectRefused("has 1 channels, the net's input has 3");
+  ExpectRefused("has 1 channels, but the net's input has 3");
   Write("deploy.prototxt", Net(3) + R"(layer { name: "x" type: "Split" bottom: "in" top: "x" })");
   ExpectRefused("deploy.prototxt has 1 inputs and 2 outputs");
 }

@@ -24,8 +24,8 @@ class Sum {
       values_.resize(size.count());
     }
     Require(size == size_, ErrorCode::kDataLoss,
-            "an image of {} x {} x {} among images of {} x {} x {}", size.channels, size.height,
-            size.width, size_.channels, size_.height, size_.width);
+            "the image has {} x {} x {} values, but the first image has {} x {} x {}",
+            size.channels, size.height, size.width, size_.channels, size_.height, size_.width);
     // A transformation without settings only decodes the image and converts its bytes to floats.
     pixels.Transform(plain_, 0, values_.data());
     for (size_t i = 0; i < sum_.size(); ++i) sum_[i] += values_[i];

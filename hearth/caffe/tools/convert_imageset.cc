@@ -87,7 +87,7 @@ class Converter {
 void CheckSize(const Datum& datum, const std::string& path, size_t* size) {
   if (*size == 0) *size = datum.data().size();
   Require(datum.data().size() == *size, ErrorCode::kInvalidArgument,
-          "{} has {} bytes of pixels, the images before it have {}; resize them, or leave out "
+          "{} has {} bytes of pixels, but the images before it have {}; resize them, or leave out "
           "check_size",
           path, datum.data().size(), *size);
 }

@@ -118,7 +118,7 @@ TEST_F(ConvertImagesetTest, RejectsInvalidOptions) {
     std::filesystem::remove_all(Path("db"));
   };
   options_.check_size = true;
-  expect("b.png has 36 bytes of pixels, the images before it have 18");
+  expect("b.png has 36 bytes of pixels, but the images before it have 18");
   options_.height = 3;
   expect("set both, or neither");
   options_.height = 0;

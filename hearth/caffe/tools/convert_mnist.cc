@@ -73,7 +73,7 @@ class Mnist {
   explicit Mnist(const MnistOptions& options)
       : images_(options.images, 3), labels_(options.labels, 1) {
     Require(images_.size(0) == labels_.size(0), ErrorCode::kInvalidArgument,
-            "{} has {} images, {} has {} labels: these files do not match", options.images,
+            "{} has {} images, but {} has {} labels: these files do not match", options.images,
             images_.size(0), options.labels, labels_.size(0));
     constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
     Require(images_.size(1) <= kMost && images_.size(2) <= kMost, ErrorCode::kDataLoss,

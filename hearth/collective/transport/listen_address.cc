@@ -121,9 +121,10 @@ std::string ChooseAddress(const std::string& choice, const std::string& usual,
     if (is_v6 == usual_is_v6) return each.address;
     if (found == nullptr) found = &each.address;
   }
-  Require(found != nullptr, ErrorCode::kInvalidArgument,
-          "HEARTH_INTERFACE={} in the environment: this host has no address there; it has {}",
-          choice, Describe(addresses));
+  Require(
+      found != nullptr, ErrorCode::kInvalidArgument,
+      "HEARTH_INTERFACE={} in the environment: this host has no address in that range; it has {}",
+      choice, Describe(addresses));
   return *found;
 }
 

@@ -153,7 +153,7 @@ TEST_F(TcpMesh, RejectsAnOldGeneration) {
   accepting.Join();
 }
 
-TEST_F(TcpMesh, TellsARankThatIsNotExpected) {
+TEST_F(TcpMesh, SendsTheReasonToAnUnexpectedRank) {
   Thread accepting("rank 0", [&] {
     MeshSetup setup = Setup(0);
     setup.ranks[1].peer.rank = 7;

@@ -63,7 +63,7 @@ void UcxTransport::ExchangeAddresses(Deadline deadline) {
       uint32_t its_size = 0;
       state.connection.Read(&its_size, sizeof(its_size), deadline);
       Require(its_size <= kMaxAddressBytes, ErrorCode::kDataLoss,
-              "the peer's address has {} bytes, more than {}", its_size, kMaxAddressBytes);
+              "the peer's address has {} bytes; the limit is {}", its_size, kMaxAddressBytes);
       std::string address(its_size, '\0');
       state.connection.Read(address.data(), its_size, deadline);
       worker_.Connect(state.peer_index, address);

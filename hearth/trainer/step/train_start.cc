@@ -73,7 +73,7 @@ bool TrainStart::IsOfBatchSize(const caffe::TrainingPosition& position) const {
   if (position.batch_size == 0 || position.batch_size == own) return true;
   if (group_.rank() == 0) {
     log::Warning(
-        "The snapshot was made with a batch_size of {}, this run has {}: its epoch begins "
+        "The snapshot was made with a batch_size of {}, but this run has {}: its epoch begins "
         "again",
         position.batch_size, own);
   }

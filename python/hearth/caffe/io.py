@@ -130,7 +130,7 @@ class Transformer:
         """Sets the axis order: (2, 0, 1) converts (height, width, channels) to the nets' order."""
         self._check(in_)
         if len(order) != len(self.inputs[in_]) - 1:
-            raise invalid(f"{in_}: the transpose is {tuple(order)}; it must order 3 axes")
+            raise invalid(f"{in_}: the transpose {tuple(order)} is not an order of 3 axes")
         self.transpose[in_] = tuple(order)
 
     def set_channel_swap(self, in_: str, order: Sequence[int]) -> None:
@@ -201,7 +201,7 @@ def blobproto_to_array(blob: Any, return_diff: bool = False) -> np.ndarray:
     else:
         shape = tuple(blob.shape.dim)
     if values.size != math.prod(shape):
-        raise invalid(f"a BlobProto of the shape {shape} holds {values.size} values")
+        raise invalid(f"a BlobProto of the shape {shape} cannot hold {values.size} values")
     return values.reshape(shape)
 
 
@@ -235,7 +235,9 @@ def array_to_datum(arr: np.ndarray, label: int | None = None) -> Any:
         ValueError: the array does not have three axes.
     """
     if np.ndim(arr) != 3:
-        raise invalid(f"a Datum holds (channels, height, width), found {np.shape(arr)}")
+        raise invalid(
+            f"a Datum holds (channels, height, width), not an array of shape {np.shape(arr)}"
+        )
     datum = proto.caffe_pb2.Datum()
     datum.channels, datum.height, datum.width = arr.shape
     if arr.dtype == np.uint8:

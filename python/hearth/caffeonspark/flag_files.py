@@ -40,10 +40,10 @@ class FlagFiles:
     def input(self, flag: str, uri: str) -> str:
         """Checks a file to read; returns its absolute local path or its full URI. Accepts ""."""
         if not uri or not self.is_local(uri):
-            place = self._remote_uri(uri)
-            if place and (files := serving(self._files, place)):
-                files.check_readable(flag, place)
-            return place
+            remote = self._remote_uri(uri)
+            if remote and (files := serving(self._files, remote)):
+                files.check_readable(flag, remote)
+            return remote
         path = local_path(uri) or ""
         if not os.path.isfile(path):
             where = "" if scheme(uri) or not self._has_hadoop else "; hdfs:... names one in HDFS"
@@ -64,10 +64,10 @@ class FlagFiles:
     def output(self, flag: str, uri: str) -> str:
         """Like input(), for a file to write; a remote one's folder is created and checked."""
         if not uri or not self.is_local(uri):
-            place = self._remote_uri(uri)
-            if place and (files := serving(self._files, place)):
-                files.check_writable(flag, place)
-            return place
+            remote = self._remote_uri(uri)
+            if remote and (files := serving(self._files, remote)):
+                files.check_writable(flag, remote)
+            return remote
         return local_path(uri) or ""
 
     def refuse_vanishing(self, flag: str, uri: str) -> None:

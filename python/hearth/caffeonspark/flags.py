@@ -58,7 +58,7 @@ _OWN_FLAGS = (
         "spill",
         "spill",
         "on",
-        "of Parquet files: off reads them in each epoch, without a spool",
+        "spool the rows of Parquet files; off reads the files again in each epoch",
         values=("on", "off"),
     ),
     Flag("snapshot", "snapshot_state_file", "", ".solverstate to resume from; needs -weights"),
@@ -168,7 +168,7 @@ def check_value(name: str, value: Any) -> None:
         return
     shown = f"-{flag.flag}" if flag.flag else name
     if flag.values and value not in flag.values:
-        raise FlagError(f"{shown} is '{value}'; must be {' or '.join(flag.values)}")
+        raise FlagError(f"{shown} is '{value}'; it must be {' or '.join(flag.values)}")
     _check_kind(shown, value, flag.default)
     if flag.least is not None and value < flag.least:
         raise FlagError(f"{shown} is {value}; it must be at least {flag.least}")

@@ -238,7 +238,7 @@ class CheckpointFolder:
             raise Damaged("it has no seal: its writer did not finish")
         seal = Seal.read(data)
         if name != f"checkpoint-{seal.number:06d}-step-{seal.step}":
-            raise Damaged(f"its seal is of number {seal.number}, step {seal.step}")
+            raise Damaged(f"its seal is of checkpoint {seal.number}, step {seal.step}")
         return seal
 
     def _open(self, name: str) -> Checkpoint:

@@ -70,7 +70,7 @@ class Seal:
             why = error or type(error).__name__
             raise Damaged(f"{SEAL} is not a complete seal ({why})") from error
         if version != _VERSION:
-            raise Damaged(f"{SEAL} has version {version!r}, this release reads {_VERSION}")
+            raise Damaged(f"{SEAL} has version {version!r}, but this release reads {_VERSION}")
         if stated != _sum({"version": version, **values}):
             raise Damaged(f"{SEAL} was modified: its checksum differs")
         try:

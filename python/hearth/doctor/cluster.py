@@ -143,10 +143,10 @@ def _task(
                 facts["port_problems"][setting] = why
             else:
                 free.close()
-        place = [facts["host"], own, server.getsockname()[1] if server else 0]
-        places = [json_.loads(each) for each in context.allGather(json_.dumps(place))]
+        bound = [facts["host"], own, server.getsockname()[1] if server else 0]
+        servers = [json_.loads(each) for each in context.allGather(json_.dumps(bound))]
         rank = context.partitionId()
-        others = [places[(rank + step) % len(places)] for step in range(1, len(places))][:peers]
+        others = [servers[(rank + step) % len(servers)] for step in range(1, len(servers))][:peers]
         tried = {f"{host} ({address}:{port})": (address, port) for host, address, port in others}
         answers = {name: found["connect_problem"](*to) for name, to in tried.items() if to[1]}
         facts["unreachable"] = {name: why for name, why in answers.items() if why}

@@ -126,9 +126,9 @@ class HadoopFiles:
         """Copies a file of any size, also between file systems."""
         with self._refusals(f"{source} to {target}"):
             system, path = self._open(source)
-            other, place = self._open(target)
+            other, target_path = self._open(target)
             util = self._jvm.org.apache.hadoop.fs.FileUtil
-            if not util.copy(system, path, other, place, False, self._configuration):
+            if not util.copy(system, path, other, target_path, False, self._configuration):
                 raise OSError(f"{source} cannot be copied")
 
     def _replace(self, system: Any, part: Any, path: Any) -> None:

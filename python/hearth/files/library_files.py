@@ -148,9 +148,9 @@ class LibraryFiles(interface.FileSystem):
 
     def store(self, paths: Sequence[str], folder: str) -> None:
         """Copies local files into a folder, which is created if it does not exist."""
-        with self._at(folder) as (system, place):
+        with self._at(folder) as (system, folder_path):
             for path in paths:
-                target = f"{place}/{Path(path).name}"
+                target = f"{folder_path}/{Path(path).name}"
                 with open(path, "rb") as local, _new_file(system, target) as remote:
                     shutil.copyfileobj(local, remote, _COPY_BYTES)
 

@@ -128,7 +128,7 @@ def _column(name: str, kind: Any, rows: int, parts: Mapping[str, Any]) -> Any:
     if parts["row_offsets"][-1] > _MOST_VALUES:
         raise invalid(
             f"feature '{name}' has {parts['row_offsets'][-1]} values in {rows} examples: a column "
-            f"of arrays holds {_MOST_VALUES}; split the examples into smaller ones"
+            f"of arrays holds at most {_MOST_VALUES}; split the examples into smaller ones"
         )
     ends = parts["row_offsets"].astype(np.int32)
     missing = parts["present"] == 0

@@ -107,21 +107,21 @@ class CaffeEstimator(
             if not self.isDefined(known):
                 raise invalid(f"CaffeEstimator needs {known.name}: {known.doc}")
         model = CaffeModel()
-        place = f"{self.getModelDir().rstrip('/')}/{model.uid}"
-        texts = self._texts(place)
+        prefix = f"{self.getModelDir().rstrip('/')}/{model.uid}"
+        texts = self._texts(prefix)
         spark = dataset.sparkSession
-        flags = {"model": f"{place}.caffemodel", "devices": self.getDevices()}
+        flags = {"model": f"{prefix}.caffemodel", "devices": self.getDevices()}
         if self.isSet(self.clusterSize):
             flags["clusterSize"] = self.getClusterSize()
         trained = self._train(dataset, Config.of_texts(spark, flags, texts))
-        model._keep(f"{place}.caffemodel", texts)
+        model._keep(f"{prefix}.caffemodel", texts)
         model._history = trained.history_rows
         return self._copyValues(model)
 
-    def _texts(self, place: str) -> Texts:
+    def _texts(self, prefix: str) -> Texts:
         """The prototxts with the Params applied; snapshots go next to the model."""
         texts = read_texts(self.getConf())
-        changes: dict[str, Any] = {"snapshot_prefix": json.dumps(place.removeprefix("file:"))}
+        changes: dict[str, Any] = {"snapshot_prefix": json.dumps(prefix.removeprefix("file:"))}
         for known, field in ((self.maxIter, "max_iter"), (self.baseLr, "base_lr")):
             if self.isSet(known):
                 changes[field] = self.getOrDefault(known)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from hearth.errors import invalid
 from hearth.ml import predictors
-from hearth.ml.predict_tasks import Prediction, arrow_schema, predicted
+from hearth.ml.executor_prediction import Prediction, arrow_schema, predicted
 from hearth.spark.stage_columns import check_new, stage_frame
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from hearth.files.hadoop_files import HadoopFiles
 
 _CODE, _ABOUT, WEIGHTS = "code.pickle", "about.json", "weights.safetensors"
 # Bytes per row when Spark writes a file as a table; a row cannot exceed 2 GB.
-_PIECE = 16 << 20
+_CHUNK = 16 << 20
 
 _trusts: ContextVar[bool] = ContextVar("hearth_trusts", default=False)
 
@@ -126,7 +126,7 @@ class StageFiles:
                 file.write_bytes(data)
                 self._hadoop.copy(f"file:{file}", f"{self._path}/{name}")
             return
-        rows = [(i, bytearray(data[i : i + _PIECE])) for i in range(0, len(data), _PIECE)]
+        rows = [(i, bytearray(data[i : i + _CHUNK])) for i in range(0, len(data), _CHUNK)]
         frame = self._spark.createDataFrame(rows, "at bigint, bytes binary")
         frame.coalesce(1).write.parquet(f"{self._path}/{name}")
 

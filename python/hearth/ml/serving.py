@@ -29,7 +29,7 @@ from hearth.cluster.task.feed_task import infer
 from hearth.cluster.task.node_job import NodeOptions, NodeProgram
 from hearth.errors import DeadlineExceededError
 from hearth.ml import predictors
-from hearth.ml.predict_tasks import Prediction
+from hearth.ml.executor_prediction import Prediction
 from hearth.rows.applied import of_rows, prepared
 from hearth.rows.column_results import ColumnResults, wire_column
 from hearth.rows.model_thread import in_model_thread, start_in_model_thread

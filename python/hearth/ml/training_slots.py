@@ -29,14 +29,14 @@ class SlotQueue:
         """Holds `count` slots during the block. If fewer slots exist, the block runs alone, and
         Spark reports the lack. `slots` returns the number of slots (None: unknown), and is called
         again each time another block ends."""
-        place = object()
+        turn = object()
         with self._changed:
-            self._queue.append(place)
+            self._queue.append(turn)
             try:
-                self._changed.wait_for(lambda: self._queue[0] is place and self._fits(count, slots))
+                self._changed.wait_for(lambda: self._queue[0] is turn and self._fits(count, slots))
                 self._taken += count
             finally:
-                self._queue.remove(place)
+                self._queue.remove(turn)
                 self._changed.notify_all()
         try:
             yield

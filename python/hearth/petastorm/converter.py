@@ -193,7 +193,7 @@ def make_spark_converter(
             "URI of a folder that the driver and all executors see"
         )
     if dtype not in ("float32", "float64", None):
-        raise invalid(f"dtype={dtype!r}: must be 'float32', 'float64' or None")
+        raise invalid(f"dtype={dtype!r}: it must be 'float32', 'float64' or None")
     arguments = (parent, parquet_row_group_size_bytes, compression_codec, dtype)
     for frame, former, converter in _made:
         if former == arguments and _same(frame, df):

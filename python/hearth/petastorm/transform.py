@@ -65,7 +65,7 @@ class TransformSpec:
 def _field(given: Any) -> tuple[str, Any, tuple[int | None, ...]]:
     """(name, type, shape) of an edit field, which is a tuple."""
     if isinstance(given, str):
-        raise invalid(f"edit_fields has {given!r}: need (name, NumPy type, shape, nullable)")
+        raise invalid(f"edit_fields has {given!r}: use (name, NumPy type, shape, nullable)")
     name, kind, shape = given[:3]
     return name, kind, tuple(shape or ())
 

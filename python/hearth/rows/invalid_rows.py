@@ -172,15 +172,15 @@ class Report:
             return frame
         from pyspark.sql import functions as f
 
-        place = f.col(POSITION)
+        position = f.col(POSITION)
         named = [
-            f.min(f.when(place == slot, f.col("SampleID"))).alias(f"name{slot}")
+            f.min(f.when(position == slot, f.col("SampleID"))).alias(f"name{slot}")
             for slot in range(NAMED_ROWS)
         ]
         if self._observation is not None:
-            counts = f.count(f.lit(1)).alias("given"), f.count(place).alias("count")
+            counts = f.count(f.lit(1)).alias("given"), f.count(position).alias("count")
             frame = frame.observe(self._observation, *counts, *named)
-        return frame.where(place.isNull()).select(*(f.col(f"`{name}`") for name in names))
+        return frame.where(position.isNull()).select(*(f.col(f"`{name}`") for name in names))
 
     def mute(self) -> InvalidRows:
         """Returns the invalid rows found so far, which the caller reports instead of `notify`."""

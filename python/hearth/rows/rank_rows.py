@@ -178,8 +178,8 @@ def sorted_by_position(frame: DataFrame, world: int) -> DataFrame:
     name, taken = _POSITION, {column.lower() for column in frame.columns}
     while name in taken:
         name += "'"
-    place = functions.xxhash64(functions.monotonically_increasing_id())
-    placed = frame.withColumn(name, place).repartition(world)
+    hashed = functions.xxhash64(functions.monotonically_increasing_id())
+    placed = frame.withColumn(name, hashed).repartition(world)
     return placed.sortWithinPartitions(_column(name)).drop(name)
 
 

@@ -75,13 +75,15 @@ def _blocks(source: InputFile) -> list[tuple[int, int, int]]:
         raise invalid(f"{source.uri} is not an Arrow file: it does not end with {magic}")
     (length,) = struct.unpack_from("<i", tail)
     if not 0 < length <= size - 10:
-        raise invalid(f"{source.uri} is damaged: its footer has {length} bytes, the file {size}")
+        raise invalid(
+            f"{source.uri} is damaged: its footer claims {length} bytes, but the file has {size}"
+        )
     footer = source.read_at(size - 10 - length, length)
     table = struct.unpack_from("<I", footer)[0]
-    place = _field(footer, table, _RECORD_BATCHES)
-    if place is None:
+    offset = _field(footer, table, _RECORD_BATCHES)
+    if offset is None:
         return []
-    vector = place + struct.unpack_from("<I", footer, place)[0]
+    vector = offset + struct.unpack_from("<I", footer, offset)[0]
     (count,) = struct.unpack_from("<I", footer, vector)
     if count > length // _BLOCK.size:
         raise invalid(
@@ -117,6 +119,6 @@ def _field(data: bytes, table: int, number: int) -> int | None:
     if fields < 0:
         raise struct.error
     (size,) = struct.unpack_from("<H", data, fields)
-    place = 4 + 2 * number
-    offset = struct.unpack_from("<H", data, fields + place)[0] if place + 2 <= size else 0
+    entry = 4 + 2 * number
+    offset = struct.unpack_from("<H", data, fields + entry)[0] if entry + 2 <= size else 0
     return table + offset if offset else None

@@ -48,7 +48,7 @@ def replace_silent(spark: SparkSession, tag: str, unless_they_answer: bool = Fal
         for executor, host in silent.items():
             left = max(0.0, deadline - time.monotonic())
             if executor not in asked or not asked[executor].wait(left):
-                _give_up(spark, executor, host)
+                _ask_to_replace(spark, executor, host)
     except Exception as error:  # Spark lacks these functions, or has stopped
         logger.warning("cannot find executors that do not respond: %s", error)
 
@@ -73,7 +73,7 @@ def replace_executor(
                 last = max(found, key=lambda task: task.attempt())
                 executor = last.executorId()
                 if not unless_it_answers or not _ask(spark, executor).wait(_ANSWER_WAIT_S):
-                    _give_up(spark, executor, last.host())
+                    _ask_to_replace(spark, executor, last.host())
     except Exception as error:  # Spark lacks these functions, or has stopped
         logger.warning("cannot find the executor that does not respond: %s", error)
 
@@ -120,7 +120,7 @@ def _items(spark: SparkSession, collection: Any) -> list[Any]:
     return list(spark._jvm.scala.jdk.javaapi.CollectionConverters.asJava(collection))
 
 
-def _give_up(spark: SparkSession, executor: str, host: str) -> None:
+def _ask_to_replace(spark: SparkSession, executor: str, host: str) -> None:
     """Makes Spark replace the executor, and ends all pending requests to it."""
     logger.warning("executor %s on %s does not respond: asking Spark to replace it", executor, host)
     connection = _connection_of(spark._jsc.sc().schedulerBackend(), executor)

@@ -49,14 +49,14 @@ def stage_frame(stage: str, dataset: Any, names: Sequence[str]) -> StageFrame:
         ValueError: a column is missing or ambiguous.
     """
     use_driver_python(dataset.sparkSession)
-    places = [position(stage, dataset, name) for name in names]
+    indices = [position(stage, dataset, name) for name in names]
     kept = tuple(f"{_COLUMN}{i}" for i in range(len(dataset.columns)))
     frame = dataset.toDF(*kept)
-    arrays = {at: f"{_ARRAY}{at}" for at in places if _is_vector(dataset.schema.fields[at])}
+    arrays = {at: f"{_ARRAY}{at}" for at in indices if _is_vector(dataset.schema.fields[at])}
     if arrays:
         found = [vector_values(kept[at]).alias(name) for at, name in arrays.items()]
         frame = frame.select("*", *found)
-    read = tuple(arrays.get(at, kept[at]) for at in places)
+    read = tuple(arrays.get(at, kept[at]) for at in indices)
     return StageFrame(frame, kept, read, tuple(arrays.values()))
 
 
@@ -124,8 +124,8 @@ def positions(dataset: Any, name: str) -> list[int]:
 def selected(stage: str, dataset: Any, names: Sequence[str]) -> Any:
     """Selects the columns `names`, unchanged. Raises like position()."""
     numbered = dataset.toDF(*(f"{_COLUMN}{i}" for i in range(len(dataset.columns))))
-    places = [position(stage, dataset, name) for name in names]
-    return numbered.select(*(f"{_COLUMN}{at}" for at in places)).toDF(*names)
+    indices = [position(stage, dataset, name) for name in names]
+    return numbered.select(*(f"{_COLUMN}{at}" for at in indices)).toDF(*names)
 
 
 def renamed(stage: str, dataset: Any, given: Mapping[str, str]) -> Any:

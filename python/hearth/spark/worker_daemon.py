@@ -20,7 +20,7 @@ from importlib import import_module
 _MODULES = ("pyarrow", "pandas", "pyspark.worker", "pyspark.sql.pandas.types")
 
 
-def _draw_anew() -> None:
+def _reseed() -> None:
     """Reseeds numpy, so that workers draw different random numbers."""
     if (random := sys.modules.get("numpy.random")) is not None:
         random.seed()
@@ -31,7 +31,7 @@ def main() -> None:
     for name in _MODULES:
         with suppress(Exception):  # the worker reports missing modules itself
             import_module(name)
-    os.register_at_fork(after_in_child=_draw_anew)
+    os.register_at_fork(after_in_child=_reseed)
     gc.collect()
     gc.freeze()
     runpy.run_module("pyspark.daemon", run_name="__main__")

@@ -94,7 +94,7 @@ class BackupAndRestore(keras.callbacks.Callback):
                 "BackupAndRestore(..., folder=URI)"
             )
         if every < 0 or keep < 1:
-            raise invalid(f"every={every} and keep={keep}: they must be at least 0 and 1")
+            raise invalid(f"every={every} must be at least 0, and keep={keep} at least 1")
         self._ctx, self._rows, self._every, self._keep = ctx, rows, every, keep
         whole = uri if scheme(uri) else ctx.absolute_path(uri)
         self._folder = CheckpointFolder(whole, self._report)

@@ -146,7 +146,7 @@ def next_step() -> None:
 
 def _check(value: str, known: dict[str, int], what: str) -> None:
     if value not in known:
-        raise invalid(f"{what}={value!r}: must be one of {', '.join(map(repr, known))}")
+        raise invalid(f"{what}={value!r}: it must be one of {', '.join(map(repr, known))}")
 
 
 @tf.RegisterGradient("HearthAllReduce")

@@ -76,7 +76,7 @@ def DistributedOptimizer(optimizer: Any, op: str = "mean", wire: str = "float32"
         Errors of the operations, when gradients are applied.
     """
     if op not in ("mean", "sum"):
-        raise invalid(f"op={op!r}: must be 'mean' or 'sum'")
+        raise invalid(f"op={op!r}: it must be 'mean' or 'sum'")
     inmost = innermost(optimizer)
     method = method_of(inmost, _MARK)
     if method == "apply":

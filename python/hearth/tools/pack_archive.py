@@ -48,9 +48,9 @@ def files_below(folder: Path, name: str, caches: bool = False) -> Iterator[Entry
         folders[:] = sorted(part for part in folders if caches or part != "__pycache__")
         here = Path(parent)
         links = [part for part in folders if (here / part).is_symlink()]
-        place = f"{name}/{here.relative_to(folder)}".removesuffix("/.")
+        folder_name = f"{name}/{here.relative_to(folder)}".removesuffix("/.")
         for file in sorted([*files, *links]):
-            yield Entry(f"{place}/{file}", here / file)
+            yield Entry(f"{folder_name}/{file}", here / file)
 
 
 def write_archive(target: Path, entries: Iterable[Entry]) -> Written:

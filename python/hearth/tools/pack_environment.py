@@ -96,11 +96,11 @@ def environment_entries(engine: bool, without: Sequence[str]) -> Iterator[Entry]
     dynamic = sorted(Path(sysconfig.get_config_var("DESTSHARED")).glob("*.so"))
     folders = {"lib": None}
     for name, path in libraries_of([program, *dynamic, *ours]).items():
-        place = _archive_path(path)
-        if place is None or place.parent == Path("lib") or os.path.normpath(path) in excluded:
+        location = _archive_path(path)
+        if location is None or location.parent == Path("lib") or os.path.normpath(path) in excluded:
             yield Entry(f"lib/{name}", path.resolve())
         else:
-            folders[str(place.parent)] = None
+            folders[str(location.parent)] = None
     yield from python_entries(packages, engine)
     words = {"folders": " ".join(folders), "packages": packages, "python": _PYTHON}
     yield Entry.script("bin/python", _LAUNCHER.format(**words, arguments=""))
@@ -185,12 +185,12 @@ def _refuse_links(root: Path) -> None:
     own = Path(hearth.__file__).resolve().parents[1]
     for file in sorted(root.glob("*.pth")):
         for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
-            place = root / line.strip()
-            if not line.strip() or line.startswith(("#", "import")) or place.resolve() == own:
+            linked = root / line.strip()
+            if not line.strip() or line.startswith(("#", "import")) or linked.resolve() == own:
                 continue
-            if place.is_dir() and root.resolve() not in place.resolve().parents:
+            if linked.is_dir() and root.resolve() not in linked.resolve().parents:
                 raise HearthError(
-                    f"{file.name} in {root} links to packages in {place}, which cannot be packed: "
+                    f"{file.name} in {root} links to packages in {linked}, which cannot be packed: "
                     "install them as wheels"
                 )
 

@@ -47,8 +47,8 @@ def curves(log: TrainingLog, prefix: str, x: str) -> tuple[list[Curve], list[Cur
     others: list[Curve] = []
     points = [(_x_value(row, x), row.loss) for row in log.train if row.loss is not None]
     if points:
-        places, values = zip(*points, strict=True)
-        losses.append((f"{prefix}train loss", list(places), list(values), False))
+        x_values, values = zip(*points, strict=True)
+        losses.append((f"{prefix}train loss", list(x_values), list(values), False))
     for name in _names(log.train):
         if name not in log.loss_names:
             others.append(_output_curve(log.train, name, f"{prefix}train {name}", x, False))

@@ -61,15 +61,15 @@ def prototxts(solver: str) -> list[str]:
         net = parse_prototxt(Path(path).read_text(), path, "SolverParameter").get("net", "")
     except ValueError as error:
         raise HearthError(str(error)) from error
-    place = local_path(net, path) if net else None
-    if place is None or not Path(place).is_file():
+    local = local_path(net, path) if net else None
+    if local is None or not Path(local).is_file():
         raise HearthError(f"{solver} has `net: {net!r}`: there is no such file")
     if net != Path(net).name:
         raise HearthError(
             f"{solver} has `net: {net!r}`: --files puts both into one folder, so set the net "
             f'without a folder (net: "{Path(net).name}", in the same folder as the solver)'
         )
-    return [path, place]
+    return [path, local]
 
 
 def commands(archive: Path, environment: bool, program: Program) -> dict[str, str]:

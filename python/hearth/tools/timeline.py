@@ -153,9 +153,9 @@ def merged(processes: Sequence[Process], by: Mapping[str, Clock]) -> dict[str, A
     zero = min(begins, default=0.0)
     events: list[Event] = []
     for number, process in enumerate(processes, start=1):
-        place = {"ph": "M", "pid": number, "tid": 0}
-        events.append({**place, "name": "process_name", "args": {"name": process.name}})
-        events.append({**place, "name": "process_sort_index", "args": {"sort_index": number}})
+        process_row = {"ph": "M", "pid": number, "tid": 0}
+        events.append({**process_row, "name": "process_name", "args": {"name": process.name}})
+        events.append({**process_row, "name": "process_sort_index", "args": {"sort_index": number}})
         for event in process.events:
             moved = {**event, "pid": number}
             if "ts" in event:

@@ -21,10 +21,10 @@ from hearth.data.loader import Loader
 from hearth.errors import invalid
 from hearth.files.uri import is_remote, scheme
 from hearth.torch import checkpoint_files, part_states
-from hearth.torch.background import on_all_ranks
 from hearth.torch.checkpoint_files import RANDOM
 from hearth.torch.peers import Peers
 from hearth.torch.sharded_states import ShardedParts, Shards, ShardsInMemory
+from hearth.torch.thread_peers import on_all_ranks
 
 logger = logging.getLogger(__name__)
 

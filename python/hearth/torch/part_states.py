@@ -130,7 +130,7 @@ def misfit(name: str, value: Any, state: Any) -> str:
         except (KeyError, TypeError):
             return f"its {name!r} is not the state of an optimizer"
         if own != saved:
-            return f"{name!r} has groups of {saved} parameters in it and of {own} here"
+            return f"its {name!r} has groups of {saved} parameters, but {name!r} here has {own}"
     return ""
 
 
@@ -179,7 +179,7 @@ def other_module(name: str, own: Mapping[str, Any], saved: Mapping[str, Any]) ->
     if unexpected := saved.keys() - own.keys():
         said.append(f"it has {some_of(unexpected)}, which {name!r} here lacks")
     shapes = {
-        f"{key} is {saved[key]} in it and {own[key]} here"
+        f"{key} is {saved[key]} there and {own[key]} here"
         for key in own.keys() & saved.keys()
         if None not in (own[key], saved[key]) and own[key] != saved[key]
     }

@@ -13,14 +13,14 @@ namespace {
 constexpr size_t kCachedPages = 64;
 
 // A plain path may contain a colon, so only "://" marks a URI.
-bool IsElsewhere(std::string_view path) {
+bool IsRemote(std::string_view path) {
   return path.find("://") != std::string_view::npos && !storage::IsLocal(path);
 }
 
 }  // namespace
 
 LmdbFile::LmdbFile(const std::string& path) : name_(path) {
-  if (!IsElsewhere(path)) {
+  if (!IsRemote(path)) {
     mapped_ = formats::MappedFile::Open(path);
     size_ = mapped_->size();
     return;

@@ -19,7 +19,7 @@ from hearth.cluster.driver.feed_jobs import FeedJobs
 from hearth.cluster.driver.meta import meta_of
 from hearth.cluster.driver.missing_nodes import check_feeders
 from hearth.cluster.driver.plan import WAIT_S, Plan, named_datasets
-from hearth.cluster.driver.reports.reporting import Reporting, output_here
+from hearth.cluster.driver.reports.cluster_reports import Reporting, output_here
 from hearth.cluster.driver.reports.reports import ReportOptions, Reports, Shown
 from hearth.cluster.driver.restart import Restarts
 from hearth.cluster.driver.split_plans import SplitPlans

@@ -152,7 +152,7 @@ class Restarts:
             except Lost as lost:
                 raise self._final(lost.failure) from lost.__cause__
             except NotReplaced as not_replaced:
-                self._give_up(self._cluster.running, not_replaced)
+                self._record_failure(self._cluster.running, not_replaced)
                 raise ClusterError(str(not_replaced)) from None
 
     def _as_lost(self, error: NodeError) -> Lost:
@@ -217,10 +217,10 @@ class Restarts:
             if isinstance(error, ReservationTimeoutError) and self._cluster.plan.least_workers:
                 # An executor was lost in the meantime; the next start may have fewer nodes.
                 raise Lost(Failure(str(error))) from error
-            self._give_up(failed, error)
+            self._record_failure(failed, error)
             raise
 
-    def _give_up(self, failed: ClusterStart, error: Exception) -> None:
+    def _record_failure(self, failed: ClusterStart, error: Exception) -> None:
         """Makes shutdown() raise the reason why the cluster could not restart."""
         self._exhausted = True
         text = f"the cluster could not restart: {error}"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from hearth.cluster import results, roles
 from hearth.cluster.node.data_feed import DataFeed
-from hearth.cluster.node.reports.program import ProgramReports
+from hearth.cluster.node.reports.program_reports import ProgramReports
 from hearth.errors import invalid
 from hearth.files.uri import absolute_uri
 

@@ -23,7 +23,7 @@ from hearth.cluster.channel import Channel, Message
 from hearth.cluster.errors import returned
 from hearth.cluster.node.datasets.program import NodeDatasets
 from hearth.cluster.node.key_value_store import KeyValueStore
-from hearth.cluster.node.reports.program import ProgramReports
+from hearth.cluster.node.reports.program_reports import ProgramReports
 from hearth.cluster.node.split_requests import SplitRequests
 from hearth.errors import invalid
 from hearth.files.local_folders import spill_folder

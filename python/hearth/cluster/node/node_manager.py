@@ -8,7 +8,7 @@ from hearth.cluster import results
 from hearth.cluster.node.datasets.program import NodeDatasets
 from hearth.cluster.node.feed_server import FeedServer
 from hearth.cluster.node.key_value_store import KeyValueStore
-from hearth.cluster.node.reports.program import ProgramReports
+from hearth.cluster.node.reports.program_reports import ProgramReports
 from hearth.cluster.node.split_requests import SplitRequests
 
 

@@ -17,7 +17,7 @@ from typing import Any, cast
 
 from hearth.cluster.channel import Channel
 from hearth.cluster.node.feed_server import FeedServer
-from hearth.cluster.node.reports.program import ProgramReports
+from hearth.cluster.node.reports.program_reports import ProgramReports
 from hearth.cluster.node.reports.relay import flush_own_output
 
 _PR_SET_PDEATHSIG = 1

@@ -14,7 +14,7 @@ from typing import Any, TypedDict
 
 from hearth.cluster import roles
 from hearth.cluster.driver.reports.history import RunHistory
-from hearth.cluster.driver.reports.line import Rate, ReportLine, line_of
+from hearth.cluster.driver.reports.status_line import Rate, ReportLine, line_of
 from hearth.cluster.report_values import unpacked_values
 from hearth.errors import invalid
 from hearth.monitoring.watch import Watch, watched

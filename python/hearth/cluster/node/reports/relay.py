@@ -17,8 +17,8 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from hearth.cluster.node.reports.bounded import Bounded
-from hearth.cluster.node.reports.lines import Limit, Lines
+from hearth.cluster.node.reports.bounded_queue import Bounded
+from hearth.cluster.node.reports.output_lines import Limit, Lines
 
 # Interval of messages to the driver.
 PERIOD_S = 0.2

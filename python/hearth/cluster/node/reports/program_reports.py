@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from hearth.cluster.node.reports.bounded import Bounded
+from hearth.cluster.node.reports.bounded_queue import Bounded
 from hearth.cluster.report_values import metrics_of, packed, step_of
 from hearth.errors import invalid
 
