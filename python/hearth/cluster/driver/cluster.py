@@ -15,13 +15,13 @@ from typing import Any, Self, Unpack
 from hearth.cluster import roles
 from hearth.cluster.driver import reservation
 from hearth.cluster.driver.datasets.delivery import Datasets
-from hearth.cluster.driver.feed_jobs import FeedJobs
 from hearth.cluster.driver.meta import meta_of
 from hearth.cluster.driver.missing_nodes import check_feeders
 from hearth.cluster.driver.plan import WAIT_S, Plan, named_datasets
 from hearth.cluster.driver.reports.reporting import Reporting, output_here
 from hearth.cluster.driver.reports.reports import ReportOptions, Reports, Shown
 from hearth.cluster.driver.restart import Restarts
+from hearth.cluster.driver.row_sender import RowSender
 from hearth.cluster.driver.split_plans import SplitPlans
 from hearth.cluster.driver.start import ClusterStart
 from hearth.cluster.driver.watch import Observers
@@ -140,7 +140,7 @@ class Cluster(Reporting):
         self.restarts = Restarts(self) if plan.restart else None
         # Through the server a client may end a stream.
         streams = partial(self.meta.get, "server_addr"), self.server.stop
-        self.feeds = FeedJobs(
+        self.feeds = RowSender(
             self.spark, self.ledger, lambda: self.running, self.restarts, *streams
         )
         self._files = SplitPlans(self.spark.session)

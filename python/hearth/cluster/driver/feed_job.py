@@ -16,5 +16,5 @@ class FeedJob:
     timeout_s: float
     keep: bool = False  # the nodes replay the rows later
     feed: str = field(default_factory=lambda: secrets.token_hex(8))
-    brought: frozenset[int] | None = None  # non-empty partitions, once all rows are consumed
+    delivered: frozenset[int] | None = None  # non-empty partitions, once all rows are consumed
     compare: bool = False  # recompute and compare safe partitions, else skip them

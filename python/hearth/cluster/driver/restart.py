@@ -48,7 +48,7 @@ class Restartable(Protocol):
 
     @property
     def feeds(self) -> Any:
-        """Sends rows: its bring(job) sends those of a FeedJob that are not safe."""
+        """Sends rows: its send(job) sends those of a FeedJob that are not safe."""
 
     @property
     def reports(self) -> Any:
@@ -92,7 +92,7 @@ class Restarts:
         """How often the cluster has restarted."""
         return self._generations.count
 
-    def bring(self, job: FeedJob) -> bool:
+    def send(self, job: FeedJob) -> bool:
         """Sends all rows of a job, resending after each loss; returns whether a node needs no more.
 
         Raises:
@@ -105,26 +105,26 @@ class Restarts:
         while True:
             running = cluster.running
             try:
-                return self._bring(job)
+                return self._send(job)
             except NodeError as error:
                 self.recover(running, error)
 
-    def _bring(self, job: FeedJob) -> bool:
+    def _send(self, job: FeedJob) -> bool:
         safe = self._cluster.ledger.safe(job.feed)
-        results = self._cluster.feeds.bring(job)
-        came = {index for index, _ in results}
-        if job.compare and not safe <= came:
+        results = self._cluster.feeds.send(job)
+        delivered = {index for index, _ in results}
+        if job.compare and (empty := sorted(safe - delivered)):
             raise NodeError(
-                f"partitions {sorted(safe - came)} had rows before the restart, but are empty now: "
+                f"partitions {empty} had rows before the restart, but are empty now: "
                 "pass rows that Spark recomputes identically, such as files"
             )
-        job.brought = (job.brought or frozenset()) | came
+        job.delivered = (job.delivered or frozenset()) | delivered
         return any(ended for _, ended in results)
 
     def _forget_safe(self) -> None:
         ledger = self._cluster.ledger
         for job in list(self._jobs):
-            if job.brought is not None and job.brought <= ledger.safe(job.feed):
+            if job.delivered is not None and job.delivered <= ledger.safe(job.feed):
                 self._jobs.remove(job)
                 ledger.close(job.feed)
 
@@ -203,8 +203,8 @@ class Restarts:
         try:
             self._launch(failed)
             for job in list(self._jobs):
-                if job.brought is not None and not job.brought <= cluster.ledger.safe(job.feed):
-                    self._bring(job)
+                if job.delivered is not None and not job.delivered <= cluster.ledger.safe(job.feed):
+                    self._send(job)
         except NodeError as error:
             raise self._as_lost(error) from error
 

@@ -58,7 +58,7 @@ def check_rows(rows: Any, call: str) -> None:
 
 
 @dataclass(frozen=True)
-class FeedJobs:
+class RowSender:
     """Sends rows to the nodes of one cluster. Thread-safe.
 
     Attributes:
@@ -101,7 +101,7 @@ class FeedJobs:
         if self.restarts is not None:
             rows, compare = self.spark.pin(rows), not self.spark.pins
             for _ in range(epochs):
-                if self.restarts.bring(FeedJob(rows, queue, timeout_s, compare=compare)):
+                if self.restarts.send(FeedJob(rows, queue, timeout_s, compare=compare)):
                     return
         else:
             job = FeedJob(rows, queue, timeout_s, keep=epochs > 1)
@@ -131,7 +131,7 @@ class FeedJobs:
     def _feed_once(self, job: FeedJob) -> bool:
         """Feeds each row once; returns whether a node needs no more rows."""
         with self._in_ledger(job.feed, lambda: self._unconsumed(job)):
-            return any(ended for _, ended in self.bring(job))
+            return any(ended for _, ended in self.send(job))
 
     def _unconsumed(self, job: FeedJob) -> str:
         """How many rows no node has consumed. Takes at most _COUNT_S."""
@@ -157,7 +157,7 @@ class FeedJobs:
             nodes = [node["executor_id"] for node in fed_nodes(running.nodes)]
             running.watch.wait_replayed(feed, nodes, feed_timeout_or_never(job.timeout_s))
 
-    def bring(self, job: FeedJob) -> list[tuple[int, bool]]:
+    def send(self, job: FeedJob) -> list[tuple[int, bool]]:
         """Sends all partitions of a job that are not safe.
 
         Returns:
