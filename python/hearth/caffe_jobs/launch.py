@@ -32,7 +32,7 @@ from hearth.spark.profiles import mapped, task_profile
 from hearth.spark.restarts import Lost, NotReplaced, Restarts
 from hearth.spark.session_conf import session_conf
 from hearth.spark.silent_executors import replace_silent
-from hearth.spark.slots import SlotWait
+from hearth.spark.slots import SlotWait, is_local
 from hearth.spark.token_forwarder import forward_tokens
 
 if TYPE_CHECKING:
@@ -88,13 +88,13 @@ def run(
     profile = task_profile(spark.conf.get)
     preflight.check(spark, plan.world, partial(_report_waiting, on_event), profile)
     if warning := preflight.unused_cores(spark, profile):
-        on_event({"event": "log", "level": "W", "text": warning})
+        on_event(_log("W", warning))
     if name.attempt > 1:
         text = (
             f"attempt {name.attempt} of this application, whose driver YARN has restarted: "
             "the training resumes from its last snapshot, if there is one"
         )
-        on_event({"event": "log", "level": "W", "text": text})
+        on_event(_log("W", text))
     plan = assign_files(spark, plan, on_event)
     conf = launch_conf(spark, plan.world, plan.frames.values())
     with session_conf(spark, conf):  # resolved once: all attempts use the same rows
@@ -122,16 +122,20 @@ def _generations(
     def on_restart(lost: Lost) -> None:
         restart = {"generation": restarts.count, "max_restarts": max_restarts}
         on_event({"event": "restart", "reason": str(lost), **restart})
-        last[0].replace_silent()
+        last[0].replace_silent(unless_they_answer=False)
 
     try:
         return restarts.run(attempt, on_restart)
     except Lost as lost:
         if lost.failure.silent:
-            last[0].leave_silent()
+            last[0].replace_silent(unless_they_answer=True)
         raise lost.failure.error() from lost.__cause__
     except NotReplaced as error:
         raise HearthError(f"{error.lost}. The training is not restarted: {error}") from None
+
+
+def _log(level: str, text: str) -> Event:
+    return {"event": "log", "level": level, "text": text}
 
 
 def _report_waiting(on_event: Callable[[Event], None], line: str) -> None:
@@ -152,7 +156,7 @@ class _Attempt:
         self._coordinator: Any = None
         self._live: LiveEvents | None = None  # with Spark Connect
         # Local mode: the executor is this process's JVM, so ranks share its standard error.
-        self._local = spark.conf.get("spark.master", "").partition("[")[0] == "local"
+        self._local = is_local(spark.conf.get("spark.master", ""))
         self._job: SparkJob | None = None
         self._ending = threading.Event()
         self._done: Event | None = None  # rank 0's, once all ranks are done
@@ -183,15 +187,12 @@ class _Attempt:
             self._close_coordinator()
             pump.join()
             if self._overdue:
-                self.leave_silent()
+                self.replace_silent(unless_they_answer=True)
 
-    def leave_silent(self) -> None:
-        """Keeps the rest of this session, and its end, from waiting for lost hosts."""
-        replace_silent(self._spark, self._job.tag, unless_they_answer=True)
-
-    def replace_silent(self) -> None:
-        """Makes Spark replace the executors on which tasks of this ended attempt remain."""
-        replace_silent(self._spark, self._job.tag)
+    def replace_silent(self, unless_they_answer: bool) -> None:
+        """Makes Spark replace the executors on which tasks of this ended attempt remain, so that
+        neither a restart nor the session's end waits for lost hosts."""
+        replace_silent(self._spark, self._job.tag, unless_they_answer=unless_they_answer)
 
     def _watch(self, on_event: Callable[[Event], None]) -> Event:
         result, drained = None, False
@@ -332,8 +333,7 @@ class _Attempt:
             local, remote = (sum(event[key] for event in read) for key in ("local", "remote"))
             total = local + remote
             text = f"ranks read {total} bytes of files, {100 * local / total:.0f} % of"
-            line = {"event": "log", "level": "I", "text": f"{text} them on their own hosts"}
-            self._inbox.put(Message(Kind.EVENT, line))
+            self._inbox.put(Message(Kind.EVENT, _log("I", f"{text} them on their own hosts")))
         return [event for event in events if event not in read]
 
     def _put_end(self, job: SparkJob) -> None:
@@ -372,7 +372,7 @@ class _Attempt:
     def _report_dropped(self, lines: int) -> None:
         if lines:
             text = f"{lines} log lines arrived too fast to be shown here; see the executors' logs"
-            self._inbox.put(Message(Kind.EVENT, {"event": "log", "level": "W", "text": text}))
+            self._inbox.put(Message(Kind.EVENT, _log("W", text)))
 
 
 @contextmanager

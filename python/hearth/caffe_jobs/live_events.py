@@ -11,7 +11,7 @@ import queue
 import socket
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from hearth.spark.access import ConnectSpark
@@ -30,10 +30,7 @@ class Listener:
 
     host: str
     port: int
-    token: str
-
-    def __repr__(self) -> str:  # the token must not reach a log
-        return f"Listener({self.host}:{self.port})"
+    token: str = field(repr=False)  # must not reach a log
 
 
 class LiveEvents:

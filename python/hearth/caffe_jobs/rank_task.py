@@ -84,11 +84,12 @@ def run_rank(spec: RankSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.R
         files = FileFeed(spec.files, rings, task, spec.world)
         job = _job_of_rank(spec, (context, rank), endpoint, files.streams())
         fds = [fd for ring in rings.values() for fd in ring.fds()]
-        remote = stack.enter_context(RemoteFiles(job, spec.remote)) if spec.remote else None
+        remote = RemoteFiles(job, spec.remote) if spec.remote else None
+        if remote is not None:
+            stack.callback(remote.close)
         local_job = remote.local_job() if remote else job
-        trainer = stack.enter_context(
-            TrainerProcess(local_job, fds, files.start_epochs, spec.links)
-        )
+        trainer = TrainerProcess(local_job, fds, files.start_epochs, spec.links)
+        stack.callback(trainer.close)
         for ring in rings.values():
             ring.close_child_fds()
         if remote is not None and rank == 0:

@@ -64,7 +64,7 @@ def remote_plan(job: Mapping[str, Any], spark: Any, prefix: str = "") -> RemoteP
 
 
 class RemoteFiles:
-    """Local copies of one rank's remote files; a context manager that removes them on exit."""
+    """Local copies of one rank's remote files, until close()."""
 
     def __init__(self, job: dict[str, Any], plan: RemotePlan):
         """`job`: this rank's job, with URIs."""
@@ -77,12 +77,6 @@ class RemoteFiles:
         self._fetched_seals: dict[Path, tuple[int, int]] = {}  # fetched seals and their versions
         self._ending = threading.Event()
         self._thread: threading.Thread | None = None
-
-    def __enter__(self) -> RemoteFiles:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Removes the copies."""

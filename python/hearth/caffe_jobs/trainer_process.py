@@ -30,7 +30,7 @@ class RankError(TaskError):
 
 
 class TrainerProcess:
-    """Owns a trainer child and its control channel; a context manager.
+    """Owns a trainer child and its control channel until close().
 
     Create it in a thread that outlives the child: the kernel kills the child when the thread that
     started it ends. The job, with its token, is sent through the channel only.
@@ -156,12 +156,6 @@ class TrainerProcess:
             self._process.wait()
         self._listener.join()
         self._control.close()
-
-    def __enter__(self) -> TrainerProcess:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def _address_limit() -> str:

@@ -10,7 +10,7 @@ from hearth.cluster.errors import ClusterError
 from hearth.cluster.task.node_job import NodeOptions
 from hearth.spark.dynamic_allocation import SETTING, is_on
 from hearth.spark.profiles import described, task_cpus
-from hearth.spark.slots import local_slots, slots_now
+from hearth.spark.slots import is_local, local_slots, slots_now
 
 # Spark's Python API has no event for a new executor.
 _LOOK_S = 0.1
@@ -38,7 +38,7 @@ def likely_reason(spark: Any, needed: int, coordinator: tuple[str, int]) -> str:
             f"driver at {coordinator[0]}:{coordinator[1]}"
         )
     master = spark.conf("spark.master", "")
-    if master == "local" or master.startswith("local["):
+    if is_local(master):
         cores = math.ceil(needed * task_cpus(spark.conf, spark.profile))
         return (
             f"each node needs a task slot, but the master {master} has {slots} for {needed} nodes: "
