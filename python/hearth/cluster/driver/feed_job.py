@@ -1,4 +1,4 @@
-"""The rows that the driver sends to the nodes in one go."""
+"""Describes a feed job: rows that the driver sends to the nodes."""
 
 from __future__ import annotations
 
@@ -16,5 +16,5 @@ class FeedJob:
     timeout_s: float
     keep: bool = False  # the nodes replay the rows later
     feed: str = field(default_factory=lambda: secrets.token_hex(8))
-    delivered: frozenset[int] | None = None  # non-empty partitions, once all rows are consumed
-    compare: bool = False  # recompute and compare safe partitions, else skip them
+    delivered: frozenset[int] | None = None  # non-empty partitions; None until they are consumed
+    compare: bool = False  # send safe partitions, too, for nodes to compare; else skip them

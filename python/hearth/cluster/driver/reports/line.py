@@ -1,4 +1,4 @@
-"""Shows a training's last metrics in a status line, and the ranks' output."""
+"""Shows the latest metrics of a training in a status line, and the output of ranks."""
 
 from __future__ import annotations
 
@@ -9,21 +9,22 @@ from typing import Any
 from hearth.spark.progress import Progress
 
 _SHOWN = 6  # metrics
-# Refresh intervals: on a terminal, where the line is updated in place, and otherwise, as in
-# notebooks.
+# Refresh intervals: on a terminal, where the line is updated in place, and in other output, such as
+# a notebook's.
 _REFRESH_S, _LINES_S = 0.5, 10.0
 _WINDOW_S = 1.0
 
 
 class Rate:
-    """Rows per second from a growing count, smoothed over a second. Not thread-safe."""
+    """Rows per second, computed from a growing count at intervals of a second or more. Not
+    thread-safe."""
 
     def __init__(self) -> None:
         self._since: tuple[float, int] | None = None
         self.value: float | None = None
 
     def note(self, rows: int, at: float) -> bool:
-        """Takes a count; returns whether there is a new value."""
+        """Adds a count of rows; returns whether `value` has changed."""
         if self._since is None or rows < self._since[1]:  # the program has restarted
             self._since, self.value = (at, rows), None
         began, before = self._since
@@ -35,7 +36,7 @@ class Rate:
 
 
 def line_of(step: int, values: Mapping[str, float], rate: float | None) -> str:
-    """`step 120  loss 0.3125  accuracy 0.91  1,234 rows/s`."""
+    """The line, such as `step 120  loss 0.3125  accuracy 0.91  1,234 rows/s`."""
     parts = [f"step {step:,}"]
     parts += [f"{name} {value:.4g}" for name, value in list(values.items())[:_SHOWN]]
     if len(values) > _SHOWN:
@@ -46,8 +47,7 @@ def line_of(step: int, values: Mapping[str, float], rate: float | None) -> str:
 
 
 class ReportLine:
-    """Shows a status line at intervals, and lines of output at once. Not thread-safe; close() ends
-    it."""
+    """Shows the status line at intervals, and output at once, until close(). Not thread-safe."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic):
         self._clock = clock
@@ -57,7 +57,7 @@ class ReportLine:
         self._unshown = ""
 
     def show(self, line: str) -> None:
-        """Takes the newest line."""
+        """Replaces the status line; shows it when due."""
         if not self._opened:
             self._progress.__enter__()
             self._opened = True
@@ -75,11 +75,11 @@ class ReportLine:
             self._progress.show({"event": "output", "text": "\n".join(shown)})
 
     def show_event(self, event: dict[str, Any]) -> None:
-        """Shows an event of Progress."""
+        """Passes an event to Progress.show()."""
         self._progress.show(event)
 
     def close(self) -> None:
-        """Shows the last line if it has not been shown."""
+        """Shows the last status line if it has not been shown, and ends."""
         if self._unshown:
             self._say()
         if self._opened:

@@ -1,4 +1,4 @@
-"""Dispatches reports in the driver: history, progress line, page, event file, MLflow, callback."""
+"""Passes nodes' reports to the history, status line, page, event file, MLflow, and callback."""
 
 from __future__ import annotations
 
@@ -46,9 +46,8 @@ class Shown(TypedDict, total=False):
     """Keyword arguments of run() for output and reports in the driver.
 
     Attributes:
-        logs: the nodes whose output the driver's standard error shows, in addition to the
-            executors'
-            files: "rank0" (the default), "all" or "none".
+        logs: the nodes whose output is shown on the driver's standard error, in addition to the
+            executors' log files: "rank0" (the default), "all" or "none".
         log_dir: path or URI of a folder for TensorBoard's event file of rank 0's metrics.
         ui: serves a page with the metrics while the cluster runs, and prints the link.
         on_report: called in a thread of the driver with each Report of rank 0; if it returns False,
@@ -78,8 +77,8 @@ class ReportOptions:
         """For a run of main_fun(args, ctx).
 
         Raises:
-            TypeError: `shown` has a name that is not one of Shown.
-            ValueError: its `logs` are not known.
+            TypeError: `shown` has a key that Shown lacks.
+            ValueError: the value of `logs` is unknown.
         """
         if unknown := sorted(set(shown) - set(Shown.__annotations__)):
             raise TypeError(f"run() got an unexpected keyword argument {unknown[0]!r}")
@@ -91,8 +90,8 @@ class ReportOptions:
 
 
 class Reports:
-    """Reports of one cluster, across restarts. Thread-safe; nodes' messages are handled in a
-    separate thread, as callbacks and servers may be slow.
+    """Reports of one cluster, across restarts. Thread-safe. A separate thread handles them, because
+    callbacks and servers may be slow.
 
     Attributes:
         history: the rows of all metrics.
@@ -104,7 +103,7 @@ class Reports:
         template: Mapping[str, Sequence[int]],
         stop: Callable[[], None],
     ):
-        """`stop`: asks the ranks to stop. open() opens files and servers."""
+        """`stop`: asks the ranks to stop. Call open() before use."""
         self._options, self._stop = options, stop
         self._template = template
         self.history = RunHistory()
@@ -119,7 +118,7 @@ class Reports:
         self._thread: threading.Thread | None = None
 
     def open(self) -> None:
-        """Opens event file and page, once; later calls do nothing.
+        """Opens the event file and the page. Later calls do nothing.
 
         Raises:
             HearthError, OSError: the event file cannot be created.
@@ -136,23 +135,23 @@ class Reports:
         self._thread.start()
 
     def begin(self, template: Mapping[str, Sequence[int]]) -> None:
-        """Called when nodes start, possibly with other ranks than before."""
+        """Notes that nodes start, possibly with other ranks than before."""
         self._queue.put(("begin", None, template))
 
     def note(self, node: int, event: dict[str, Any]) -> None:
-        """Takes a node's event."""
+        """Queues a node's event."""
         self._queue.put(("event", node, event))
 
     def note_restart(self, count: int, reason: str) -> None:
-        """Called before the nodes restart."""
+        """Notes that the nodes are about to restart."""
         self._queue.put(("restart", count, reason))
 
     def note_params(self, params: Mapping[str, Any]) -> None:
-        """Adds parameters known after the start, for MLflow, page and event file."""
+        """Adds parameters that are known only after the start, for MLflow, page and event file."""
         self._queue.put(("params", None, params))
 
     def close(self, error: BaseException | None = None) -> None:
-        """Handles pending messages, and closes files and servers. Never raises; idempotent."""
+        """Handles pending messages, then closes files and servers. Never raises; idempotent."""
         if self._thread is None or self._watch is None:
             return
         self._queue.put(None)
