@@ -122,9 +122,14 @@ def positions(dataset: Any, name: str) -> list[int]:
 
 def selected(stage: str, dataset: Any, names: Sequence[str]) -> Any:
     """Only the columns `names`, unchanged. Raises as position()."""
+    return columns_at(dataset, [position(stage, dataset, name) for name in names]).toDF(*names)
+
+
+def columns_at(dataset: Any, places: Sequence[int]) -> Any:
+    """Only the columns at these indices, whatever their names."""
     numbered = dataset.toDF(*(f"{_COLUMN}{i}" for i in range(len(dataset.columns))))
-    places = [position(stage, dataset, name) for name in names]
-    return numbered.select(*(f"{_COLUMN}{at}" for at in places)).toDF(*names)
+    kept = numbered.select(*(f"{_COLUMN}{at}" for at in places))
+    return kept.toDF(*(dataset.columns[at] for at in places))
 
 
 def renamed(stage: str, dataset: Any, given: Mapping[str, str]) -> Any:

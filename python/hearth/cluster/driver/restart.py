@@ -37,22 +37,13 @@ class Restartable(Protocol):
     ledger: Any
     plan: Plan
     node_ids: list[int]
-
-    @property
-    def meta(self) -> dict[str, Any]:
-        """The description of the cluster that nodes receive."""
+    meta: Any
+    feeds: Any  # the RowSender
+    reports: Any
 
     @property
     def running(self) -> ClusterStart:
         """The latest start."""
-
-    @property
-    def feeds(self) -> Any:
-        """The RowSender."""
-
-    @property
-    def reports(self) -> Any:
-        """The Reports, whose note_restart() is called."""
 
     def fit_workers(self) -> None:
         """Sets the number of workers of the next start to the available slots."""

@@ -25,6 +25,7 @@ from hearth.sources.tables.frames import frame_identity
 from hearth.spark.arrow_map import map_in_arrow
 from hearth.spark.job import SparkJob
 from hearth.spark.session_conf import session_conf
+from hearth.spark.stage_columns import columns_at
 
 if TYPE_CHECKING:
     from hearth.cluster.driver.start import ClusterStart
@@ -155,7 +156,9 @@ class Datasets:
         session = self._spark.session
         left_out = uncarried(rows.schema)
         _check_some_left(name, left_out, len(rows.columns))
-        rows = _without(rows, left_out) if left_out else rows
+        if left_out:  # by position, because Spark ignores case in names
+            named = enumerate(rows.columns)
+            rows = columns_at(rows, [at for at, column in named if column not in left_out])
         # A resumed run may have another number of cores, but its partitions must have the same
         # rows.
         conf = launch_conf(session, partitions, frames.values(), pieces=partitions)
@@ -371,14 +374,6 @@ def _carried_source(name: str, source: Any) -> tuple[Any, dict[str, str]]:
         )
     named = source.columns or [(column, column) for column in columns]
     return source.select([pair for pair in named if pair[1] not in left_out]), left_out
-
-
-def _without(frame: Any, left_out: Mapping[str, str]) -> Any:
-    """The frame without these columns. Selects by position, because Spark ignores case in names."""
-    names = frame.columns
-    kept = [i for i, name in enumerate(names) if name not in left_out]
-    numbered = frame.toDF(*(f"_{i}" for i in range(len(names))))
-    return numbered.select(*(f"_{i}" for i in kept)).toDF(*(names[i] for i in kept))
 
 
 def _check_some_left(name: str, left_out: Mapping[str, str], columns: int) -> None:

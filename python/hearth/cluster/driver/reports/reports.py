@@ -110,8 +110,8 @@ class Reports:
         self._queue: queue.SimpleQueue[tuple[str, Any, Any] | None] = queue.SimpleQueue()
         self._began = time.monotonic()
         self._stack = ExitStack()
-        self._watch: Watch | None = None
-        self._line: ReportLine | None = None
+        self._watch: Watch
+        self._line = ReportLine()
         self._rate = Rate()
         self._left_out = 0
         self._resuming: set[int | None] = set()  # ranks that have not reported since a restart
@@ -125,7 +125,7 @@ class Reports:
         """
         if self._thread is not None:
             return
-        self._line, self._began = ReportLine(), time.monotonic()
+        self._began = time.monotonic()
         options = self._options
         page_and_file = watched(self._show_link, options.title, options.log_dir, options.ui)
         self._watch = self._stack.enter_context(page_and_file)
@@ -152,7 +152,7 @@ class Reports:
 
     def close(self, error: BaseException | None = None) -> None:
         """Handles pending messages, then closes files and servers. Never raises; idempotent."""
-        if self._thread is None or self._watch is None:
+        if self._thread is None:
             return
         self._queue.put(None)
         self._thread.join(_END_S)
@@ -161,7 +161,7 @@ class Reports:
 
     def _watch_end(self, error: BaseException | None) -> None:
         try:
-            if error is None and self._watch is not None:
+            if error is None:
                 self._watch.end({})
             self._stack.__exit__(type(error) if error else None, error, None)
         except Exception as failed:
@@ -174,8 +174,7 @@ class Reports:
                 self._handle(*item)
             except Exception:  # a failed report must not affect later ones
                 logger.exception("cannot handle a report of the cluster's nodes")
-        if self._line is not None:
-            self._line.close()
+        self._line.close()
         if self._left_out:
             logger.warning(
                 "%d reports of metrics were dropped from the history: ranks report faster "
@@ -189,13 +188,11 @@ class Reports:
         elif kind == "restart":
             fed = len(roles.fed_ids(self._template))
             self._resuming = {None, *range(fed)}
-            self._show_event({"event": "restart", "generation": about, "reason": what})
+            self._watch({"event": "restart", "generation": about, "reason": what})
         elif kind == "params":
-            if self._watch is not None:
-                self._watch.params(what)
+            self._watch.params(what)
         elif what["event"] == "output":
-            if self._line is not None:
-                self._line.output(what["label"], what["lines"], what["left_out"])
+            self._line.output(what["label"], what["lines"], what["left_out"])
         else:
             self._left_out += what["left_out"]
             for report in what["reports"]:
@@ -219,7 +216,7 @@ class Reports:
     def _go_back(self, rank: int | None, step: int) -> None:
         self.history.go_back(rank, step)
         if rank == 0:
-            self._show_event({"event": "ready", "iteration": step})
+            self._watch({"event": "ready", "iteration": step})
 
     def _show(self, step: int, values: dict[str, float], seconds: float, rows: int) -> None:
         world = len(roles.fed_ids(self._template))
@@ -227,9 +224,8 @@ class Reports:
         rate = self._rate.value
         more = {"run/rows_per_s": rate} if news and rate is not None else {}
         named = {name: v if math.isfinite(v) else None for name, v in {**values, **more}.items()}
-        self._show_event({"event": "report", "step": step, "values": named, "seconds": seconds})
-        if self._line is not None:
-            self._line.show(line_of(step, values, rate))
+        self._watch({"event": "report", "step": step, "values": named, "seconds": seconds})
+        self._line.show(line_of(step, values, rate))
         if self._options.on_report is not None:
             self._call(Report(step, values, seconds, rate))
 
@@ -241,12 +237,8 @@ class Reports:
             logger.exception("on_report failed at step %d; it is called again", report.step)
 
     def _show_link(self, event: dict[str, Any]) -> None:
-        if event["event"] == "page" and self._line is not None:
+        if event["event"] == "page":
             self._line.show_event(event)
-
-    def _show_event(self, event: dict[str, Any]) -> None:
-        if self._watch is not None:
-            self._watch(event)
 
 
 def plain_params(args: Any) -> dict[str, Any]:
