@@ -1,7 +1,8 @@
 """Sends events of a running training to a client of Spark Connect.
 
-With Spark Connect, rank 0's task hosts the coordinator. It sends the events to the client if it can
-reach it; otherwise they arrive with the training's result. The training never waits for this.
+With Spark Connect, rank 0's task hosts the coordinator. The task sends the events to the client if
+it can reach it; otherwise they arrive with the training's result. The training never waits for
+this.
 """
 
 from __future__ import annotations

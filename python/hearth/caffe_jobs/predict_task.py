@@ -42,7 +42,8 @@ class PredictSpec:
 
 
 class Predictor:
-    """A trainer process in features or test mode, with an input and an output ring."""
+    """A trainer process in features or test mode, with a ring for its input and one for its
+    output."""
 
     def __init__(self, spec: PredictSpec, task_cpus: int):
         from hearth.native._core import RingReader, RingWriter

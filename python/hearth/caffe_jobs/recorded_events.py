@@ -27,7 +27,7 @@ class RecordedEvents:
     """Records a coordinator's events in a thread until finish()."""
 
     def __init__(self, coordinator: Any, sender: EventSender | None = None):
-        """`sender`: each event is also passed to it as it arrives."""
+        """`sender`: also gets each event when it arrives."""
         self._coordinator = coordinator
         self._sender = sender
         self._count = 0

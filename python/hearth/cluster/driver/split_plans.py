@@ -46,7 +46,7 @@ class SplitPlans:
 
     def _run(self, running: Any, nodes: Sequence[Mapping[str, Any]]) -> None:
         fed = roles.fed_nodes(nodes)
-        plans: dict[str, list[str]] = {}  # by path; nodes may request it at different times
+        plans: dict[str, list[str]] = {}  # by path; kept, as nodes may ask at different times
         while (entry := running.watch.files.get()) is not None:
             rank, event = entry
             if event["event"] == "files_read":

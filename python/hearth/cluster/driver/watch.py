@@ -324,8 +324,8 @@ class ClusterWatch:
             self._feed_errors[event["feed"]] = kind(event["text"])
 
     def _end_cause_waits(self) -> None:
-        """If all nodes have ended or wait for a report of a lost rank, none can report it: makes
-        the first waiting node report its own error."""
+        """Once every node has ended or waits for the cause of a lost rank, no node is left to
+        report one: makes the first waiting node report its own error."""
         fed = set(roles.fed_ids(self._template))
         if self._closing or not self._await_cause or fed - self._done - set(self._await_cause):
             return
