@@ -132,10 +132,7 @@ def _called(
     spec: Blocks, function: Any, block: list[np.ndarray], names: Sequence[str] = ()
 ) -> dict[str, np.ndarray]:
     """The function's results for some arrays, by name; a single array belongs to `names`."""
-    if spec.tensors:
-        found = _with_tensors(spec, function, block)
-    else:
-        found = function(*block)
+    found = _with_tensors(spec, function, block) if spec.tensors else function(*block)
     if hasattr(found, "_asdict"):
         found = found._asdict()
     if not isinstance(found, Mapping) and len(names) == 1:

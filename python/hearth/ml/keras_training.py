@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import io
 import math
-import os
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -152,10 +152,9 @@ class KerasTrainer:
     def archive(self) -> bytes:
         """The model as the content of a .keras file."""
         with TemporaryDirectory() as folder:
-            path = os.path.join(folder, "model.keras")
+            path = Path(folder, "model.keras")
             self.model.save(path)
-            with open(path, "rb") as file:
-                return file.read()
+            return path.read_bytes()
 
     def state(self) -> bytes:
         """Weights and the optimizer's variables for restore(), in NumPy's format."""

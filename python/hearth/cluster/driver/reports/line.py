@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hearth.spark.progress import Progress
@@ -49,8 +49,7 @@ def line_of(step: int, values: Mapping[str, float], rate: float | None) -> str:
 class ReportLine:
     """Shows the status line at intervals, and output at once, until close(). Not thread-safe."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic):
-        self._clock = clock
+    def __init__(self) -> None:
         self._progress = Progress(first="training")
         self._opened = False
         self._shown_at = float("-inf")
@@ -63,7 +62,7 @@ class ReportLine:
             self._opened = True
         self._unshown = line
         pause = _REFRESH_S if self._progress.interactive else _LINES_S
-        if self._clock() - self._shown_at >= pause:
+        if time.monotonic() - self._shown_at >= pause:
             self._say()
 
     def output(self, label: str, lines: Sequence[str], left_out: int) -> None:
@@ -87,4 +86,4 @@ class ReportLine:
 
     def _say(self) -> None:
         self._progress.show({"event": "waiting", "text": self._unshown})
-        self._shown_at, self._unshown = self._clock(), ""
+        self._shown_at, self._unshown = time.monotonic(), ""
