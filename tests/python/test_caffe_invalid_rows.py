@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -98,7 +99,7 @@ def failure_with(columns: Any, fields: dict[str, Any], folder: Path) -> Failure:
         **fields,
     }
     start = time.monotonic()
-    with TrainerProcess(job, writer.fds()) as trainer:
+    with closing(TrainerProcess(job, writer.fds())) as trainer:
         writer.close_child_fds()
         if columns is not None:
             writer.write(pa.record_batch(columns), 10)

@@ -7,7 +7,9 @@ from typing import Any
 
 from hearth.errors import invalid
 from hearth.horovod import process_sets as sets
-from hearth.horovod.current import connect, disconnect, engine, is_connected
+from hearth.horovod.current import connect, engine
+from hearth.horovod.current import is_initialized as is_initialized
+from hearth.horovod.current import shutdown as shutdown
 
 
 def init(comm: Sequence[int] | None = None, process_sets: Any = None) -> None:
@@ -30,16 +32,6 @@ def init(comm: Sequence[int] | None = None, process_sets: Any = None) -> None:
         raise invalid(f'process_sets={process_sets!r}: pass a list of ProcessSet or "dynamic"')
     if connect():
         sets.register(process_sets)
-
-
-def shutdown() -> None:
-    """Leaves the group; operations of other ranks that wait for this one fail. Idempotent."""
-    disconnect()
-
-
-def is_initialized() -> bool:
-    """Whether init() has connected this process, and shutdown() was not called since."""
-    return is_connected()
 
 
 def rank() -> int:

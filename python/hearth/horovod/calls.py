@@ -16,7 +16,9 @@ def join(device: int = -1) -> int:
 
     Returns the rank that joined last. Raises HorovodInternalError if a rank is lost.
     """
-    return current.join()
+    last = current.engine().join().result()
+    names.note_join()
+    return last
 
 
 def barrier(process_set: ProcessSet = global_process_set) -> None:

@@ -133,10 +133,7 @@ def _called(
 ) -> dict[str, np.ndarray]:
     """The function's results by name. A result that is a single array gets the only name in
     `names`."""
-    if spec.tensors:
-        found = _with_tensors(spec, function, block)
-    else:
-        found = function(*block)
+    found = _with_tensors(spec, function, block) if spec.tensors else function(*block)
     if hasattr(found, "_asdict"):
         found = found._asdict()
     if not isinstance(found, Mapping) and len(names) == 1:

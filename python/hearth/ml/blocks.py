@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from hearth.errors import invalid
 from hearth.ml import block_tasks
+from hearth.ml.predict_tasks import arrow_schema
 from hearth.spark.stage_columns import StageFrame, check_new, stage_frame
 
 if TYPE_CHECKING:
@@ -58,10 +59,10 @@ def map_blocks(
     spec, table = _prepared("map_blocks", function, frame, columns)
     made = _types(spec, table) if outputs is None else _parsed(outputs)
     if trim:
-        task = partial(block_tasks.mapped, spec, (), _arrow_schema(made))
+        task = partial(block_tasks.mapped, spec, (), arrow_schema(made))
         return table.only_read().mapInArrow(task, made)
     check_new("map_blocks", frame, made.names)
-    task = partial(block_tasks.mapped, spec, table.kept, _arrow_schema(made))
+    task = partial(block_tasks.mapped, spec, table.kept, arrow_schema(made))
     found = table.frame.mapInArrow(task, StructType([*table.kept_fields(), *made.fields]))
     return found.toDF(*frame.columns, *made.names)
 
@@ -173,9 +174,3 @@ def _parsed(outputs: str) -> Any:
     if not isinstance(schema, StructType):
         raise invalid(f'outputs is {outputs!r}: name columns and types ("z double")')
     return schema
-
-
-def _arrow_schema(schema: Any) -> Any:
-    from pyspark.sql.pandas.types import to_arrow_schema
-
-    return to_arrow_schema(schema)

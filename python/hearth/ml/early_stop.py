@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hearth.errors import invalid
+from hearth.ml.training_spec import TrainingSpec
 
 _GREATER = ("acc", "auc", "f1", "precision", "recall", "r2", "iou", "bleu")
 
@@ -26,6 +27,12 @@ class EarlyStop:
         greater = mode == "max" or (mode == "auto" and any(word in name for word in _GREATER))
         self._sign = -1.0 if greater else 1.0
         self.state: dict[str, Any] = {"best": None, "best_epoch": -1, "waited": 0}
+
+    @classmethod
+    def of(cls, spec: TrainingSpec) -> EarlyStop:
+        """For a training, whose default is its loss on validation rows, if it has some."""
+        monitor = spec.monitor or ("val_loss" if spec.validates else "loss")
+        return cls(monitor, spec.patience, spec.min_delta, spec.monitor_mode)
 
     def observe(self, row: Mapping[str, Any], epoch: int) -> bool:
         """Adds an epoch's figures; returns whether it is the best so far. Raises ValueError if the

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from hearth.cluster import results
-from hearth.ml.training_spec import TrainingCode, TrainingSpec, loader_map, report_epoch
+from hearth.ml.training_spec import TrainingCode, TrainingSpec, loader_map, report_epoch, summary_of
 
 KEPT = 2  # number of checkpoints
 
@@ -50,19 +50,13 @@ def train(given: tuple[TrainingSpec, bytes, bytes, str], ctx: Any) -> None:
     trainer.fit(loader, held, partial(_after_epoch, ctx, trainer, kept))
     outputs = trainer.outputs()
     if ctx.share()[0] == 0 and outputs:
-        give(ctx, {"output": outputs, **_summary(trainer)}, trainer.archive())
+        about = {"output": outputs, "summary": summary_of(spec, trainer.run)}
+        give(ctx, about, trainer.archive())
 
 
 def use_backend(name: str) -> None:
     """Selects Keras' backend, in a process that has not loaded Keras."""
     os.environ["KERAS_BACKEND"] = name
-
-
-def _summary(trainer: Any) -> dict[str, Any]:
-    run = trainer.run
-    best = run["stop"]["best_epoch"] if trainer.spec.keeps_best else -1
-    early = bool(run["stopped"]) and run["epoch"] < trainer.spec.epochs
-    return {"summary": {"history": run["history"], "best_epoch": best, "stopped_early": early}}
 
 
 def _after_epoch(ctx: Any, trainer: Any, kept: Any, row: dict[str, Any]) -> None:

@@ -26,7 +26,7 @@ class KerasRanks(Protocol):
         """Returns rank 0's bytes on all ranks."""
 
 
-class Alone:
+class Alone(KerasRanks):
     """A training on one node."""
 
     rank, size = 0, 1
@@ -35,15 +35,13 @@ class Alone:
         """Does nothing: there are no other ranks."""
 
     def total(self, values: list[float]) -> list[float]:
-        """The values themselves: there are no other ranks."""
         return values
 
     def share(self, data: bytes) -> bytes:
-        """The bytes themselves."""
         return data
 
 
-class TensorFlowRanks:
+class TensorFlowRanks(KerasRanks):
     """Uses hearth.tensorflow, in a node of a cluster."""
 
     def __init__(self) -> None:
@@ -53,23 +51,20 @@ class TensorFlowRanks:
         self.rank, self.size, self._hvt = hvt.rank(), hvt.size(), hvt
 
     def join(self, optimizer: Any) -> None:
-        """Makes an optimizer apply the mean of the ranks' gradients."""
         self._hvt.DistributedOptimizer(optimizer)
 
     def total(self, values: list[float]) -> list[float]:
-        """The sum of each value over the ranks, bitwise equal on all ranks."""
         found = self._hvt.allreduce(np.array(values, np.float64), "sum", name="figures")
         return [float(value) for value in found.numpy()]
 
     def share(self, data: bytes) -> bytes:
-        """Returns rank 0's bytes on all ranks."""
         [size] = self.total([float(len(data)) if self.rank == 0 else 0.0])
         own = data if self.rank == 0 else bytes(int(size))
         found = self._hvt.broadcast(np.frombuffer(own, np.uint8), name="checkpoint")
         return bytes(found.numpy())
 
 
-class TorchRanks:
+class TorchRanks(KerasRanks):
     """Uses torch.distributed, in a node of a TorchCluster."""
 
     def __init__(self, ctx: Any):
@@ -79,7 +74,6 @@ class TorchRanks:
         self.rank, self.size = dist.get_rank(), dist.get_world_size()
 
     def join(self, optimizer: Any) -> None:
-        """Makes an optimizer apply the mean of the ranks' gradients."""
         own = type(optimizer).apply
 
         def apply(this: Any, grads: Any, trainable_variables: Any = None) -> Any:
@@ -89,7 +83,6 @@ class TorchRanks:
         object.__setattr__(optimizer, "apply", MethodType(apply, optimizer))
 
     def total(self, values: list[float]) -> list[float]:
-        """The sum of each value over the ranks, bitwise equal on all ranks."""
         import torch
         import torch.distributed as dist
 
@@ -99,7 +92,6 @@ class TorchRanks:
         return found
 
     def share(self, data: bytes) -> bytes:
-        """Returns rank 0's bytes on all ranks."""
         import torch
         import torch.distributed as dist
 

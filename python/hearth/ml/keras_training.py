@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import io
 import math
-import os
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -20,7 +20,7 @@ from hearth.data.options import WEIGHT
 from hearth.errors import invalid
 from hearth.ml.early_stop import EarlyStop
 from hearth.ml.keras_ranks import KerasRanks
-from hearth.ml.training_spec import NOTHING_HELD, TrainingCode, TrainingSpec
+from hearth.ml.training_spec import NOTHING_HELD, TrainingCode, TrainingSpec, not_finite
 from hearth.rows.dense_arrays import byte_rows
 from hearth.tensorflow.optimizer_methods import innermost
 
@@ -56,8 +56,7 @@ class KerasTrainer:
                 "would scale its loss separately: use 'bf16', or backend='tensorflow'"
             )
         ranks.join(innermost(self.model.optimizer))
-        monitor = spec.monitor or ("val_loss" if spec.validates else "loss")
-        self.early = EarlyStop(monitor, spec.patience, spec.min_delta, spec.monitor_mode)
+        self.early = EarlyStop.of(spec)
         self.run: dict[str, Any] = {
             "epoch": 0, "step": 0, "history": [], "stopped": False, "stop": self.early.state
         }  # fmt: skip
@@ -154,10 +153,9 @@ class KerasTrainer:
     def archive(self) -> bytes:
         """The model as the content of a .keras file."""
         with TemporaryDirectory() as folder:
-            path = os.path.join(folder, "model.keras")
+            path = Path(folder, "model.keras")
             self.model.save(path)
-            with open(path, "rb") as file:
-                return file.read()
+            return path.read_bytes()
 
     def state(self) -> bytes:
         """The weights and the optimizer's variables for restore(), in NumPy's format."""
@@ -212,11 +210,7 @@ class _Epochs(keras.callbacks.Callback):
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         self._trainer.run["step"] += 1
         if not math.isfinite(loss := float((logs or {}).get("loss", 0.0))):
-            raise invalid(
-                f"the loss is {loss} in step {self._trainer.run['step'] - 1}, so the weights would "
-                "become NaN: lower learningRate, scale the inputs, or look for NaN and infinity in "
-                "the columns"
-            )
+            raise not_finite(loss, self._trainer.run["step"] - 1)
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         trainer, logs = self._trainer, logs if logs is not None else {}

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from hearth.errors import invalid
-from hearth.ml.training_spec import TrainingCode, TrainingSpec, loader_map, report_epoch
+from hearth.ml.training_spec import TrainingCode, TrainingSpec, loader_map, report_epoch, summary_of
 from hearth.torch import returned
 
 KEPT = 2  # number of checkpoints
@@ -45,11 +45,8 @@ def train(given: tuple[TrainingSpec, bytes, bytes], ctx: Any) -> None:
 
 def _found(trainer: Any) -> dict[str, Any]:
     run = trainer.run
-    best = run["stop"]["best_epoch"] if trainer.best is not None else -1
     state = {name: value.cpu() for name, value in trainer.model.state_dict().items()}
-    early = bool(run["stopped"]) and run["epoch"] < trainer.spec.epochs
-    summary = {"history": run["history"], "best_epoch": best, "stopped_early": early}
-    return {"state": state, "output": run["output"], "summary": summary}
+    return {"state": state, "output": run["output"], "summary": summary_of(trainer.spec, run)}
 
 
 def _keep(ctx: Any, trainer: Any, loader: Any) -> None:

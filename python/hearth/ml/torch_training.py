@@ -15,7 +15,7 @@ from hearth.errors import invalid
 from hearth.ml.early_stop import EarlyStop
 from hearth.ml.torch_batches import Batch, BatchConverter, described, float_kind, outputs_of
 from hearth.ml.torch_losses import BatchLoss, Losses, Metrics
-from hearth.ml.training_spec import NOTHING_HELD, TrainingCode, TrainingSpec
+from hearth.ml.training_spec import NOTHING_HELD, TrainingCode, TrainingSpec, not_finite
 
 _TYPES = {"float32": None, "bf16": torch.bfloat16, "fp16": torch.float16}
 
@@ -56,9 +56,7 @@ class Trainer:
         self._losses = Losses(code.loss, spec.labels, spec.loss_weights)
         kind = float_kind(self.model)
         self._convert = BatchConverter(spec.inputs, spec.labels, spec.weight, device, kind)
-        default = "val_loss" if spec.validates else "loss"
-        monitor = spec.monitor or default
-        self._stop = EarlyStop(monitor, spec.patience, spec.min_delta, spec.monitor_mode)
+        self._stop = EarlyStop.of(spec)
         self.run["stop"] = self._stop.state
         self.best = self._state() if spec.keeps_best else None
         self._window = [0, 0.0]  # minibatches since the optimizer's last step, their total weight
@@ -181,11 +179,7 @@ class Trainer:
 
     def _check_finite(self, result: BatchLoss) -> None:
         if not result.loss.isfinite():
-            raise invalid(
-                f"the loss is {result.loss.item()} in step {self.run['step']}, so the weights "
-                "would become NaN: lower learningRate, scale the inputs, or look for NaN and "
-                "infinity in the columns"
-            )
+            raise not_finite(result.loss.item(), self.run["step"])
 
     def _backward(self, result: BatchLoss) -> None:
         """Adds up gradients as sums over rows; _step() divides them by the window's total weight on

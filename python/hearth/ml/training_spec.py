@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hearth.data.options import WEIGHT
+from hearth.errors import invalid
 
 NOTHING_HELD = (
     "there are no rows to validate on: validationIndicatorCol is true in none of them, or "
@@ -69,6 +70,21 @@ class TrainingCode:
     scheduler: Callable[[Any], Any] | None = None
     transformation: Callable[..., Any] | None = None
     objects: Mapping[str, Any] | None = None
+
+
+def summary_of(spec: TrainingSpec, run: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of TrainingSummary for a trainer's `run`."""
+    best = run["stop"]["best_epoch"] if spec.keeps_best else -1
+    early = bool(run["stopped"]) and run["epoch"] < spec.epochs
+    return {"history": run["history"], "best_epoch": best, "stopped_early": early}
+
+
+def not_finite(loss: float, step: int) -> Exception:
+    """The error for a loss of NaN or infinity."""
+    return invalid(
+        f"the loss is {loss} in step {step}, so the weights would become NaN: lower learningRate, "
+        "scale the inputs, or look for NaN and infinity in the columns"
+    )
 
 
 def report_epoch(ctx: Any, spec: TrainingSpec, step: int, row: Mapping[str, Any]) -> None:

@@ -7,7 +7,7 @@ import itertools
 import pickle
 import socket
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property, partial
@@ -22,7 +22,7 @@ from hearth.files.uri import local_path
 from hearth.sources.cut_splits import LEAST_SPLITS, cut_splits
 from hearth.sources.cut_units import OpenUnits
 from hearth.sources.folder_columns import FolderColumns
-from hearth.sources.format import Format, Read, Unit, errors_of
+from hearth.sources.format import Format, Unit, errors_of
 from hearth.sources.pinned_types import in_type
 from hearth.sources.source import Piece, Split
 from hearth.spark.token_forwarder import forward_tokens
@@ -240,7 +240,7 @@ class FileSource:
         opened = cache(lambda: self.format.open(file, schema, keys))  # not called for open units
         for piece in pieces:
             rows = (piece.begin, piece.end, piece.rows)
-            start = partial(_start, opened, piece.key)
+            start = partial(lambda key: opened()(key), piece.key)
             for batch in self._open_units.read((file.stored, piece.key), rows, start):
                 arrays = dict(zip(schema.names, _as_pinned(batch, schema), strict=True))
                 arrays |= self.pinned.folders.arrays(file.stored.below, batch.num_rows)
@@ -269,10 +269,6 @@ class FileSource:
 
 def _is_whole(piece: Piece) -> bool:
     return piece.begin == 0 and piece.end in (None, piece.rows)
-
-
-def _start(opened: Callable[[], Read], key: Any) -> Iterator[pa.RecordBatch]:
-    return opened()(key)
 
 
 def _decoded(kind: pa.DataType) -> pa.DataType:

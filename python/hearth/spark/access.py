@@ -14,7 +14,7 @@ from hearth.spark.addresses import address_towards, coordinator_hosts
 from hearth.spark.driver_python import use_driver_python
 from hearth.spark.dynamic_allocation import HeldExecutors, is_on, refuse_for_nodes
 from hearth.spark.profiles import mapped, registered, task_profile
-from hearth.spark.slots import slots_now
+from hearth.spark.slots import is_local, slots_now
 
 
 def spark_access(sc: Any, profile: Any = None, holds: bool = True) -> ClassicSpark | ConnectSpark:
@@ -108,8 +108,7 @@ class ClassicSpark(_Session):
         return (chosen, chosen) if chosen else coordinator_hosts(self.session)
 
     def is_local(self) -> bool:
-        master = self.conf("spark.master", "")
-        return master == "local" or master.startswith("local[")
+        return is_local(self.conf("spark.master", ""))
 
     def pin(self, rows: Any) -> Any:
         """Returns the rows as an RDD or DataFrame whose partitions do not change when recomputed.

@@ -104,7 +104,8 @@ class SlotWait:
         if self._since is None:
             self._since, self._reported = now - self._waited_s, (-1, 0.0)
         waited = now - self._since
-        most = slots if _is_local(self._session) else most_slots(self._session, self._profile)
+        local = is_local(self._session.conf.get("spark.master", ""))
+        most = slots if local else most_slots(self._session, self._profile)
         never = most is not None and most < self._tasks
         enough = slots >= self._least
         if enough and (never or waited >= self._patience_s):
@@ -193,7 +194,6 @@ def local_slots(master: str, cpus: Fraction | int) -> int | None:
     return None
 
 
-def _is_local(session: SparkSession) -> bool:
+def is_local(master: str) -> bool:
     """Whether the driver is the only executor."""
-    master = session.conf.get("spark.master", "")
     return master == "local" or master.startswith("local[")

@@ -123,9 +123,14 @@ def positions(dataset: Any, name: str) -> list[int]:
 
 def selected(stage: str, dataset: Any, names: Sequence[str]) -> Any:
     """Selects the columns `names`, unchanged. Raises like position()."""
+    return columns_at(dataset, [position(stage, dataset, name) for name in names]).toDF(*names)
+
+
+def columns_at(dataset: Any, indices: Sequence[int]) -> Any:
+    """Selects the columns at these indices, whatever their names."""
     numbered = dataset.toDF(*(f"{_COLUMN}{i}" for i in range(len(dataset.columns))))
-    indices = [position(stage, dataset, name) for name in names]
-    return numbered.select(*(f"{_COLUMN}{at}" for at in indices)).toDF(*names)
+    kept = numbered.select(*(f"{_COLUMN}{at}" for at in indices))
+    return kept.toDF(*(dataset.columns[at] for at in indices))
 
 
 def renamed(stage: str, dataset: Any, given: Mapping[str, str]) -> Any:

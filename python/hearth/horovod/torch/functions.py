@@ -31,12 +31,12 @@ def broadcast_parameters(
         HorovodInternalError: names, types or shapes differ between the ranks, or a rank is lost.
     """
     pairs = list(params.items()) if isinstance(params, Mapping) else _pairs(params)
-    handles = [
-        broadcast_async_(tensor, root_rank, name, process_set)
-        for name, tensor in pairs
-        if isinstance(tensor, Tensor)
-    ]
-    for handle in handles:
+    tensors = [(name, tensor) for name, tensor in pairs if isinstance(tensor, Tensor)]
+    _broadcast(tensors, root_rank, process_set)
+
+
+def _broadcast(named: list[tuple[str, Tensor]], root_rank: int, process_set: ProcessSet) -> None:
+    for handle in [broadcast_async_(each, root_rank, name, process_set) for name, each in named]:
         synchronize(handle)
 
 
@@ -82,12 +82,8 @@ def broadcast_optimizer_state(
     shape = broadcast_object(shape, root_rank, process_set=process_set)
     if not is_root:
         state = _put_together(shape, tensors)
-    handles = [
-        broadcast_async_(tensor, root_rank, f"optimizer_state.{number}", process_set)
-        for number, tensor in enumerate(tensors)
-    ]
-    for handle in handles:
-        synchronize(handle)
+    named = [(f"optimizer_state.{number}", tensor) for number, tensor in enumerate(tensors)]
+    _broadcast(named, root_rank, process_set)
     if not is_root:
         optimizer.load_state_dict(state)
 
