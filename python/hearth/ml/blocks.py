@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from hearth.errors import invalid
 from hearth.ml import block_tasks
-from hearth.ml.predict_tasks import arrow_schema
+from hearth.ml.executor_prediction import arrow_schema
 from hearth.spark.stage_columns import StageFrame, check_new, stage_frame
 
 if TYPE_CHECKING:
