@@ -64,7 +64,7 @@ class TransformSpec:
 
 def _field(given: Any) -> tuple[str, Any, tuple[int | None, ...]]:
     """(name, type, shape) of an edit field, which is a tuple."""
-    if isinstance(given, str):
+    if not isinstance(given, Sequence) or isinstance(given, str) or len(given) < 3:
         raise invalid(f"edit_fields has {given!r}: use (name, NumPy type, shape, nullable)")
     name, kind, shape = given[:3]
     return name, kind, tuple(shape or ())
