@@ -1,5 +1,5 @@
-// Flags of the caffe program. It accepts all flags for every command, and so do these commands; the
-// help of a command lists those with an effect.
+// Flags of the caffe program. Like that program, every command accepts all flags; its help lists
+// only those that have an effect.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -11,11 +11,12 @@
 
 namespace hearth::program {
 
-// Adds all flags; `shown` selects those in the command's help. The callback must own the options.
+// Adds all flags to the command; its help lists those in `shown`. The command's callback must own
+// the returned options.
 std::shared_ptr<trainer::LocalOptions> AddCaffeFlags(CLI::App* command,
                                                      const std::set<std::string>& shown);
 
-// Throws kInvalidArgument if the flag `name` was omitted: "-name is missing: `what`".
+// Throws kInvalidArgument with the message "-`name` is missing: `what`" if the flag was omitted.
 void RequireFlag(const std::string& value, const char* name, const char* what);
 
 }  // namespace hearth::program

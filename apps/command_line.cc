@@ -15,7 +15,7 @@
 namespace hearth::program {
 namespace {
 
-// Help of the named command, else of the program.
+// Returns the help of the named command, else of the program.
 std::string HelpText(const CLI::App& app) {
   const auto named = app.get_subcommands();
   return named.empty() ? app.help() : named.front()->help(app.get_name());
@@ -26,7 +26,7 @@ bool NamesUnknownCommand(const CLI::App& app, const std::string& command) {
   return app.get_subcommands().empty() && !command.empty();
 }
 
-// For a misspelt command CLI11 only reports that a command is missing.
+// For a misspelt command, CLI11 would only report that a command is missing.
 std::string MistakeText(const CLI::App& app, const std::string& command,
                         const CLI::ParseError& error) {
   if (!NamesUnknownCommand(app, command)) {
@@ -45,7 +45,7 @@ int Fail(const std::string& mistake) {
   return 1;
 }
 
-// A Spark task starts the trainer, not a user, and the task has its own log.
+// The trainer is not started by a user but by a Spark task, which has its own log.
 bool IsTrainer(const std::vector<std::string>& arguments) {
   return !arguments.empty() && arguments.front() == "trainer";
 }

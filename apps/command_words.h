@@ -16,12 +16,12 @@ struct CommandWords {
   std::map<std::string, std::string> logging;  // flags of the logging library
 };
 
-// Flags may be before the command, between its arguments and after them, with one dash or two, as
-// "-name value", "-name=value" or, for switches, "-name" and "-noname"; the last of a name wins;
-// "--" ends them. "-flagfile a,b" inserts the lines of these files, each a flag; # starts a
-// comment. Arguments after a command with its own flags (CLI11's prefix_command) are passed
-// through, except logging flags. Throws kInvalidArgument for an unknown flag, and what reading the
-// files throws.
+// Flags may be placed before the command, between its arguments and after them. They have one dash
+// or two, and the form "-name value", "-name=value" or, for switches, "-name" and "-noname". If a
+// flag is repeated, the last one counts. "--" ends the flags. "-flagfile a,b" inserts the lines of
+// these files, each of which is a flag or a comment that starts with #. Arguments after a command
+// that parses its own flags (CLI11's prefix_command) are passed through, except logging flags.
+// Throws kInvalidArgument for an unknown flag, and the errors of reading the files.
 CommandWords ReadCommandLine(const std::vector<std::string>& arguments, const CLI::App& app);
 
 }  // namespace hearth::program

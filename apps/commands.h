@@ -1,6 +1,6 @@
 // Subcommands of the `hearth` program, one file each. Every function adds its subcommand and flags
 // to the app; the subcommand's callback does the work and throws hearth::Error. To add a command,
-// add its file, a line here, and one in the table of commands.cc.
+// add its file, a line here, and an entry in the table of commands.cc.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -26,8 +26,8 @@ enum Attribute {
   kMinor = 76
 };
 
-// Loads the required functions of the driver; false if the library or one of them is missing. The
-// library stays loaded.
+// The functions of the driver that are used here. Load() returns false if the library or one of the
+// functions is missing. The library stays loaded.
 struct Driver {
   int (*init)(unsigned);
   int (*count)(int*);

@@ -11,7 +11,7 @@ namespace hearth::program {
 // Properties of a device as (name, value), in the order of Caffe's device_query.
 using DeviceFacts = std::vector<std::pair<std::string, std::string>>;
 
-// By device id; empty without a driver or devices.
+// Returns the properties of all devices, by device id; empty without a driver or devices.
 std::vector<DeviceFacts> CudaDevices();
 
 }  // namespace hearth::program

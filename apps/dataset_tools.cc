@@ -126,7 +126,8 @@ void AddComputeImageMean(CLI::App* app) {
   });
 }
 
-// Splits "a,b". For positional arguments, CLI11's own delimiter also consumes the following ones.
+// Splits "a,b". CLI11's own delimiter is not used because, for positional arguments, it also
+// consumes the following arguments.
 std::vector<std::string> SplitAtCommas(const std::string& text) {
   std::vector<std::string> parts;
   std::istringstream stream(text);
@@ -159,7 +160,8 @@ void AddExtractFeatures(CLI::App* app) {
   tool->add_option("DB_TYPE", *backend, "lmdb or leveldb")->required();
   tool->add_option("DEVICE", *device, "CPU (default), or GPU, followed by DEVICE_ID=n (default 0)");
   const auto precision = std::make_shared<std::string>("float32");
-  tool->add_option("--precision", *precision, "of products: float32 (default), bf16 or int8");
+  tool->add_option("--precision", *precision,
+                   "precision of products: float32 (default), bf16 or int8");
   tool->callback([=] {
     options->device = DeviceNamed(*device);
     options->precision = caffe::ParsePrecision(*precision);

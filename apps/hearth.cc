@@ -11,13 +11,14 @@
 
 namespace {
 
-// File name of the module: with the suffix of the build's Python, and of the limited API.
+// Possible file names of the module: with the suffix of the build's Python, or of the limited API.
 constexpr const char* kNames[] = {HEARTH_ENGINE_MODULE, "_caffe.abi3.so"};
 
 // By default libgomp's threads spin for milliseconds at every barrier, which slows training down 5
 // to 10 times if another trainer uses the same cores. Sleeping at once makes small nets a third
-// slower on free cores. Spinning for a fraction of a millisecond costs little in both cases. The
-// library reads its settings when it is loaded, with the engine. A user's setting takes precedence.
+// slower on free cores. Spinning for a fraction of a millisecond costs little in both cases.
+// libgomp reads its settings when it is loaded, together with the engine. A user's setting takes
+// precedence.
 void BoundSpinning() {
   if (getenv("OMP_WAIT_POLICY") == nullptr) setenv("GOMP_SPINCOUNT", "10000", /*replace=*/0);
 }
@@ -45,7 +46,8 @@ void* LoadEngine() {
 
 int main(int argc, char** argv) {
   BoundSpinning();
-  signal(SIGXFSZ, SIG_IGN);  // exceeding the file size limit fails the write instead
+  // A write beyond the file size limit fails instead of ending the process.
+  signal(SIGXFSZ, SIG_IGN);
   void* engine = LoadEngine();
   void* run = engine == nullptr ? nullptr : dlsym(engine, "hearth_run_program");
   if (run == nullptr) {

@@ -63,7 +63,7 @@ log::Level LevelOf(int severity) {
   return severity == 1 ? log::Level::kWarning : log::Level::kError;
 }
 
-// Caffe has one program for these four commands, and a program for each other command.
+// Caffe has one program for these four commands, and one program for each of the others.
 std::string ProgramOf(const std::string& command) {
   constexpr std::array<std::string_view, 4> kOfCaffe = {"train", "test", "time", "device_query"};
   const bool caffe = std::find(kOfCaffe.begin(), kOfCaffe.end(), command) != kOfCaffe.end();

@@ -8,7 +8,7 @@ namespace hearth::program {
 
 enum class FlagKind { kUnknown, kSwitch, kValue };
 
-// kUnknown for a flag that is not one of the library's.
+// Returns kUnknown for a flag that is not a flag of the library.
 FlagKind LoggingFlagKind(const std::string& name);
 
 // Applies the flags; a flag that is not given defaults to the environment variable GLOG_name.

@@ -1,5 +1,5 @@
-// hearth trainer: the process that a Spark task starts. Hidden from the help because users do not
-// start it.
+// hearth trainer: the process that a Spark task starts. Not listed in the help, because users do
+// not start it.
 #include "apps/commands.h"
 #include "hearth/trainer/trainer_process.h"
 

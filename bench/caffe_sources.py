@@ -108,8 +108,8 @@ def bench_files(report: Report, folder: Path, rounds: int) -> None:
         records = {f"{i:08d}": datum(pixels, i % 10, (1, 28, 28)) for i in range(DIGITS)}
         rows = RankRows(data.lmdb(write_lmdb(folder / "digits", records)).pin().in_place())
         found = [drained(consumer, rows.read(0, 1)) for _ in range(rounds)]
-        for kind, place in (("", 0), (", per core", 1)):
-            rates = [DIGITS / times[place] for times in found]
+        for kind, column in (("", 0), (", per core", 1)):
+            rates = [DIGITS / times[column] for times in found]
             report.add(name + kind, ours=rates, peer=[GOAL_DIGITS], peer_name="the goal",
                        unit="rows/s")  # fmt: skip
 
@@ -121,12 +121,12 @@ def bench_images(
     sides = (ours, lambda: plain_read(path), lambda: plain_read(path, True))
     found, *peers = alternate(rounds, *sides)
     megabytes = IMAGES * IMAGE_BYTES / 1e6
-    for kind, place in (("", 0), (", per core", 1)):
-        rates = [megabytes / times[place] for times in found]
+    for kind, column in (("", 0), (", per core", 1)):
+        rates = [megabytes / times[column] for times in found]
         for number, peer_name in enumerate(
             ("a plain read of the file", "a plain copy of the file")
         ):
-            peer = [megabytes / times[place] for times in peers[number]]
+            peer = [megabytes / times[column] for times in peers[number]]
             report.add(name + kind, ours=rates, peer=peer, peer_name=peer_name, unit="MB/s")
 
 

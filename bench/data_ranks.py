@@ -1,7 +1,7 @@
 """The program that each rank of a contender of data.py and rivals.py runs.
 
 It reads every batch, and trains a model if the job names one. `data_ranks.py JOB` is one rank of a
-peer without a launcher of its own. Each program's loops() returns an iterator of (ids, x) per
+peer that has no launcher. Each program's loops() returns an iterator of (ids, x) per
 epoch. In the run's folder a rank writes rankR.json, with the times, and rankR.npz, with its ids in
 the order of arrival.
 """

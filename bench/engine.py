@@ -57,7 +57,7 @@ def solver_of(text: str, classes: int, precision: str, keep_diffs: bool = True) 
 
     random = np.random.default_rng(0)
 
-    def place(native: _caffe.Net) -> None:
+    def fill(native: _caffe.Net) -> None:
         if placed:
             return
         for name in ("data", "label", "target", "cont"):
@@ -72,7 +72,7 @@ def solver_of(text: str, classes: int, precision: str, keep_diffs: bool = True) 
         placed.append(True)
 
     placed: list[bool] = []
-    return _caffe.Solver(SOLVER + "display: 0 net_param {\n" + text + "}", before_forward=place,
+    return _caffe.Solver(SOLVER + "display: 0 net_param {\n" + text + "}", before_forward=fill,
                          precision=precision, keep_diffs=keep_diffs)  # fmt: skip
 
 

@@ -48,11 +48,11 @@ def main() -> None:
     table = report.Report(flags.only)
     with HadoopCluster() as hadoop, tempfile.TemporaryDirectory() as local:
         os.environ.update(hadoop.environment())
-        place = f"{hadoop.uri}/user/{hadoop.user}/bench"
+        folder = f"{hadoop.uri}/user/{hadoop.user}/bench"
         write(Path(local))
-        hadoop.run("hdfs", "dfs", "-put", local, place)
+        hadoop.run("hdfs", "dfs", "-put", local, folder)
         for client, settings in clients(hadoop).items():
-            for name, values in side(place, flags.rounds, settings).items():
+            for name, values in side(folder, flags.rounds, settings).items():
                 row = f"hdfs/{client}/{name}"
                 if table.wants(row):
                     table.add(row, **values, peer_name="plain read", unit="MB/s")
@@ -75,10 +75,10 @@ def clients(hadoop) -> dict[str, dict[str, str]]:
     return found
 
 
-def side(place: str, rounds: int, settings: dict[str, str]) -> dict[str, dict[str, list[float]]]:
+def side(folder: str, rounds: int, settings: dict[str, str]) -> dict[str, dict[str, list[float]]]:
     """The rows that a process measures with these settings."""
     done = subprocess.run(
-        [sys.executable, __file__, "--side", place, "--rounds", str(rounds)],
+        [sys.executable, __file__, "--side", folder, "--rounds", str(rounds)],
         env={**os.environ, **settings},
         stdout=subprocess.PIPE,
         text=True,

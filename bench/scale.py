@@ -65,8 +65,8 @@ def join_s(ranks: int) -> float:
     coordinator = _core.Coordinator(world=ranks, token=token)
 
     def join(rank: int) -> None:
-        place = {"host": coordinator.host(), "port": coordinator.port(), "token": token}
-        member = _core.Member(**place, rank=rank, world=ranks)
+        address = {"host": coordinator.host(), "port": coordinator.port(), "token": token}
+        member = _core.Member(**address, rank=rank, world=ranks)
         member.reserve("{}")
         member.done()
 

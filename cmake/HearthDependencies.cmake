@@ -1,8 +1,8 @@
 # All external dependencies. System packages come from apt (tools/setup.sh lists them),
 # torch and nanobind from the Python environment that runs the build.
 find_package(Python3 3.11 REQUIRED COMPONENTS Interpreter Development.Module)
-# nanobind looks for `Python`, not `Python3`. `make wheel` passes a Python of 3.12 or newer for modules
-# in the limited API; only its headers are used.
+# nanobind looks for `Python`, not `Python3`. `make wheel` passes a Python of 3.12 or newer to
+# compile modules for the limited API; only its headers are used.
 option(HEARTH_STABLE_ABI "Compile the modules in CPython's limited API of 3.12" OFF)
 if(NOT HEARTH_STABLE_ABI)
   set(Python_EXECUTABLE ${Python3_EXECUTABLE})
@@ -29,8 +29,8 @@ find_package(JPEG REQUIRED)
 find_package(PNG REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(HDF5 REQUIRED COMPONENTS C)
-# Linked statically if possible: Debian's shared library needs thirty others (curl, Kerberos, LDAP), of
-# which local files need none.
+# Linked statically if possible, because Debian's shared library depends on thirty others (curl,
+# Kerberos, LDAP), which are not needed for local files.
 find_library(HEARTH_STATIC_HDF5 libhdf5_serial.a)
 if(HEARTH_STATIC_HDF5)
   foreach(library hdf5_serial sz aec)
@@ -39,7 +39,7 @@ if(HEARTH_STATIC_HDF5)
   set(HDF5_C_LIBRARIES ${HEARTH_hdf5_serial_LIBRARY} ${HEARTH_sz_LIBRARY} ${HEARTH_aec_LIBRARY}
                        hearth_standard_streams ${ZLIB_LIBRARIES} ${CMAKE_DL_LIBS} m)
 endif()
-# Not all systems have CMake configs of these two.
+# Some systems have no CMake config for these two.
 foreach(database lmdb leveldb)
   find_library(HEARTH_${database}_LIBRARY ${database} REQUIRED)
   add_library(Hearth::${database} INTERFACE IMPORTED)
@@ -52,7 +52,7 @@ target_link_libraries(Hearth::hdf5 INTERFACE ${HDF5_C_LIBRARIES})
 find_path(HEARTH_XXHASH_INCLUDE xxhash.h REQUIRED)
 add_library(Hearth::xxhash INTERFACE IMPORTED)
 target_include_directories(Hearth::xxhash SYSTEM INTERFACE ${HEARTH_XXHASH_INCLUDE})
-# Only headers: the library is loaded at run time, for files over HTTP.
+# Only the headers are needed, because the library is loaded at run time, for files over HTTP.
 find_path(HEARTH_CURL_INCLUDE curl/curl.h REQUIRED)
 if(HEARTH_TESTS)
   find_package(GTest REQUIRED)
@@ -62,7 +62,8 @@ execute_process(COMMAND ${Python3_EXECUTABLE} -m nanobind --cmake_dir
                 OUTPUT_VARIABLE nanobind_ROOT OUTPUT_STRIP_TRAILING_WHITESPACE)
 find_package(nanobind CONFIG REQUIRED)
 
-# The wheel's own CMake config requires a CUDA toolkit, so the two libraries are named here.
+# The CMake config in torch's wheel requires a CUDA toolkit, so torch's two libraries are named
+# here.
 execute_process(
   COMMAND ${Python3_EXECUTABLE} -c
           "import importlib.util as u; s = u.find_spec('torch'); print(s.submodule_search_locations[0] if s else '')"
@@ -80,8 +81,8 @@ else()
   message(STATUS "Without torch: the device library is left out")
 endif()
 
-# oneDNN for the Caffe engine: PyPI's package of headers and library, which is for x86_64 only, or
-# another installation of 3.2 or newer.
+# oneDNN for the Caffe engine: the headers and library of PyPI's package, which exists for x86_64
+# only, or another installation of oneDNN 3.2 or newer.
 option(HEARTH_CAFFE "Build the caffe and trainer modules" ON)
 set(HEARTH_ONEDNN_PREFIX "" CACHE PATH "Where another oneDNN is installed than PyPI's")
 if(HEARTH_CAFFE)
@@ -98,7 +99,7 @@ if(HEARTH_CAFFE)
   add_library(hearth_onednn INTERFACE)
   target_include_directories(hearth_onednn SYSTEM INTERFACE ${HEARTH_ONEDNN_PREFIX}/include)
   target_link_libraries(hearth_onednn INTERFACE ${HEARTH_ONEDNN_LIBRARY})
-  # Both use one OpenMP.
+  # oneDNN and the engine must use the same OpenMP library.
   target_compile_options(hearth_onednn INTERFACE -fopenmp)
   target_link_options(hearth_onednn INTERFACE -fopenmp)
 endif()

@@ -6,7 +6,7 @@ set(HEARTH_NATIVE_DIR ${CMAKE_BINARY_DIR}/native)
 add_custom_target(hearth_module_tests)  # test programs of all modules
 add_custom_target(hearth_quick)  # programs and libraries of `make test-quick`
 
-# `first` has the headers compiled, all others with its flags use them.
+# Precompiles the headers for the target `first`; other targets with the same flags reuse them.
 function(hearth_precompile target first)
   if(target STREQUAL first)
     target_precompile_headers(${target} PRIVATE ${ARGN})
@@ -15,13 +15,13 @@ function(hearth_precompile target first)
   endif()
 endfunction()
 
-# Most of a file's compile time is its headers, so eight files are compiled as one. Names in
+# Headers take most of a file's compile time, so up to eight files are compiled as one. Names in
 # anonymous namespaces must therefore be unique within a module (tools/check_names.py).
 function(hearth_unity target)
   get_target_property(files ${target} SOURCES)
   list(LENGTH files count)
-  # At most eight, six in tests, or the second argument. All units of a target have the same number
-  # of files, because a developer waits for the largest one.
+  # Files per unit: the second argument, else at most eight, or six in tests. All units of a target
+  # have about the same number of files, because a build waits for the largest unit.
   set(most 8)
   if(ARGC GREATER 1)
     set(most ${ARGV1})
@@ -56,17 +56,17 @@ function(hearth_module name)
                           GTest::gmock GTest::gtest_main)
     target_compile_definitions(hearth_${name}_test PRIVATE
                                HEARTH_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data")
-    # Compiling tests at -O3 takes longer than it saves when they run.
+    # Tests are compiled with -O1, because -O3 takes longer than it saves when they run.
     target_compile_options(hearth_${name}_test PRIVATE -O1)
     set(headers <gmock/gmock.h> <gtest/gtest.h> <fmt/format.h> <nlohmann/json.hpp>)
     if(MODULE_ENGINE)
       hearth_precompile(hearth_${name}_test hearth_caffe_test ${headers})
-      # For dlopen of the device library.
+      # The tests load the device library with dlopen.
       set_target_properties(hearth_${name}_test PROPERTIES BUILD_RPATH ${HEARTH_NATIVE_DIR})
       if(TARGET hearth_device_torch)
         add_dependencies(hearth_${name}_test hearth_device_torch)
       endif()
-    elseif(MODULE_DEPS)  # others lack fmt's compile flags
+    elseif(MODULE_DEPS)  # modules without dependencies lack fmt's compile flags
       hearth_precompile(hearth_${name}_test hearth_base_test ${headers})
     endif()
     hearth_unity(hearth_${name}_test)

@@ -1,11 +1,12 @@
-# Debian compiles static libraries for programs; in a shared library they cannot name data of glibc
-# itself, so a copy has other names for it, which hearth_standard_streams defines.
+# Debian compiles static libraries for programs. In a shared library, such code cannot refer to
+# glibc's data symbols, so this links a copy in which they are renamed; hearth_standard_streams
+# defines the new names.
 add_library(hearth_standard_streams STATIC ${CMAKE_CURRENT_LIST_DIR}/portable/standard_streams.cc)
 function(hearth_static_library variable file)
   find_library(found ${file} REQUIRED NO_CACHE)
   set(copy ${CMAKE_BINARY_DIR}/static/${file})
   file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/static)
-  if(${found} IS_NEWER_THAN ${copy})  # else each configuration would link everything again
+  if(${found} IS_NEWER_THAN ${copy})  # otherwise each configuration would relink everything
     execute_process(
       COMMAND ${CMAKE_OBJCOPY} --redefine-sym stderr=hearth_stderr
               --redefine-sym stdout=hearth_stdout ${found} ${copy}
@@ -14,8 +15,8 @@ function(hearth_static_library variable file)
   set(${variable} ${copy} PARENT_SCOPE)
 endfunction()
 
-# Binaries of a wheel run on any system with glibc 2.28 or newer (docs/decisions/062): they link
-# against the symbols of that version, and contain libstdc++ and the libraries of Debian.
+# Binaries of a wheel run on any system with glibc 2.28 or newer (docs/decisions/062): they are
+# linked against the symbols of glibc 2.28, and contain libstdc++ and Debian's libraries.
 option(HEARTH_PORTABLE "Link for wheels: an old glibc, static libraries" OFF)
 if(NOT HEARTH_PORTABLE)
   function(hearth_portable)
@@ -43,8 +44,8 @@ add_library(hearth_newer_glibc OBJECT ${CMAKE_CURRENT_LIST_DIR}/portable/newer_g
                                       ${CMAKE_CURRENT_LIST_DIR}/portable/standard_streams.cc)
 add_library(hearth_program_start OBJECT ${CMAKE_CURRENT_LIST_DIR}/portable/program_start.cc)
 
-# hearth_portable(TARGET): links a part of the wheel that way. The device library uses torch's
-# libstdc++.
+# hearth_portable(TARGET): links a target of the wheel for old systems. The device library uses
+# torch's libstdc++.
 function(hearth_portable target)
   target_link_options(${target} PRIVATE -L${HEARTH_GLIBC_STUBS} LINKER:--no-as-needed)
   target_link_libraries(${target} PRIVATE hearth_newer_glibc -lpthread -ldl -lrt)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Makes a module's references to Python's symbols weak: a program without Python can load it then.
+"""Makes a module's references to Python's symbols weak, so that it can be loaded without Python.
 
     weak_python.py build/native/_caffe.abi3.so
 
-In an interpreter they are resolved as before. The linker has no option for it.
+In an interpreter, the symbols are resolved as before. The linker has no option for this.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _DYNSYM, _WEAK = 11, 2
 
 
 def weaken(image: bytearray) -> int:
-    """Changes Python's symbols in a 64-bit little-endian ELF file. Returns how many there are."""
+    """Makes Python's symbols in a 64-bit little-endian ELF file weak. Returns their number."""
     if image[:6] != b"\x7fELF\x02\x01":
         sys.exit("weak_python: no 64-bit little-endian ELF file")
     (first,) = struct.unpack_from("<Q", image, 40)

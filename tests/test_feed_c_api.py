@@ -82,7 +82,7 @@ def test_failure_of_the_feeder_reaches_the_reader(library: ctypes.CDLL, ends) ->
         reader.next(10)
 
 
-def test_descriptors_that_are_no_ring_are_refused(library: ctypes.CDLL) -> None:
+def test_descriptors_that_are_not_a_rings_are_refused(library: ctypes.CDLL) -> None:
     read_end, write_end = os.pipe()
     assert library.hearth_ring_open(read_end, write_end) is None
     assert b"not the memory of a ring" in library.hearth_ring_error(None)

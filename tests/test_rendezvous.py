@@ -111,7 +111,7 @@ def test_closed_port_is_a_connection_error(token):
             Member(host="127.0.0.1", port=port, token=token, rank=0, world=1, connect_timeout_s=2)
 
 
-def test_bad_values_are_value_errors(coordinator):
+def test_invalid_values_are_value_errors(coordinator):
     with pytest.raises(ValueError, match="world 0"):
         Coordinator(world=0, token=new_token())
     with pytest.raises(ValueError, match="64 hex digits"):

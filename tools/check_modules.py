@@ -127,9 +127,9 @@ def wrong_includes(root: Path) -> list[str]:
     return wrong
 
 
-def _wrong_within_module(path: Path, place: Path, included: str) -> list[str]:
-    module, order = place.parts[0], FOLDER_ORDER[place.parts[0]]
-    own, used = _folder("/".join(place.parts[1:])), _folder(included)
+def _wrong_within_module(path: Path, relative: Path, included: str) -> list[str]:
+    module, order = relative.parts[0], FOLDER_ORDER[relative.parts[0]]
+    own, used = _folder("/".join(relative.parts[1:])), _folder(included)
     for name in (own, used):
         if name not in order:
             return [f"{path}: {name or path.name} is not a folder of {module}"]

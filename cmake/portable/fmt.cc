@@ -1,4 +1,4 @@
-// fmt compiled from its headers: Debian has only a shared library.
+// Compiles fmt from its headers, because Debian has only a shared library.
 #include <fmt/format-inl.h>
 
 namespace fmt {

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Libraries to link against, with the symbols that glibc had in an older version.
+"""Makes stub libraries for linking, with the symbols that glibc had in an older version.
 
     glibc_stubs.py VERSION FOLDER        glibc_stubs.py 2.28 build/glibc
 
-Each library of this machine's glibc becomes one of FOLDER with the same name, but with neither
-code nor the symbols that are newer than VERSION. A symbol that has changed since is there in its
-older version. What is linked against them runs wherever glibc is VERSION or newer; a function that
-is missing there is an error of the linker.
+For each library of this machine's glibc, FOLDER gets a library with the same name but without code
+and without symbols newer than VERSION. A symbol that has changed since then has its older version.
+Binaries linked against these libraries run with glibc VERSION or newer. If they need a function
+that VERSION lacks, the linker reports an error.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-# Since glibc 2.34 most of what the others had is in libc; programs need them on older systems.
+# Since glibc 2.34, libc contains most functions of the other libraries. On older systems, programs
+# still need the other libraries.
 _LIBRARIES = ("libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "librt.so.1")
 _SYMBOL = re.compile(
     r"^ *\d+: (?P<address>[0-9a-f]+) +(?P<size>\w+) +(?P<kind>FUNC|OBJECT|IFUNC) +(?:GLOBAL|WEAK) +"
@@ -38,7 +39,7 @@ Symbols = dict[str, Symbol]
 
 
 def symbols_of(library: Path, newest: Version) -> Symbols:
-    """Each symbol in its last version that is not newer than `newest`."""
+    """Returns each symbol in its latest version that is not newer than `newest`."""
     command = ["readelf", "-W", "--dyn-syms", str(library)]
     listing = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     found: Symbols = {}
@@ -56,7 +57,7 @@ def symbols_of(library: Path, newest: Version) -> Symbols:
 
 
 def assembler(symbols: Symbols) -> str:
-    """Their definitions. A program copies data, so sizes and second names are those of glibc."""
+    """The definitions. Programs copy data symbols, so sizes and aliases must match glibc."""
     lines = ['.section .note.GNU-stack,"",@progbits', ".text"]
     for name, symbol in symbols.items():
         if not symbol.is_data:
@@ -76,7 +77,7 @@ def assembler(symbols: Symbols) -> str:
 
 
 def version_script(symbols: Symbols) -> str:
-    """Gives each symbol its version."""
+    """Returns the linker script that assigns each symbol its version."""
     nodes: dict[Version, list[str]] = {}
     for name, symbol in symbols.items():
         nodes.setdefault(symbol.version, []).append(name)
@@ -90,7 +91,7 @@ def version_script(symbols: Symbols) -> str:
 
 
 def printed(compiler: str, name: str) -> Path:
-    """Where the compiler finds one of its libraries."""
+    """Returns the path at which the compiler finds a library."""
     command = [compiler, f"-print-file-name={name}"]
     path = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
     if not Path(path).is_absolute():
@@ -115,7 +116,7 @@ def main(newest: str, folder: Path, compiler: str = "cc") -> None:
         if base != "libc":
             (folder / f"{base}.so").unlink(missing_ok=True)
             (folder / f"{base}.so").symlink_to(name)
-    # As the linker script of glibc itself: its small static part, and the loader's own symbols.
+    # Like glibc's own linker script, adds glibc's small static library and the loader's symbols.
     static = printed(compiler, "libc_nonshared.a")
     loader = printed(compiler, "ld-linux-x86-64.so.2")
     group = f"GROUP ( {folder / 'libc.so.6'} {static} AS_NEEDED ( {loader} ) )\n"

@@ -1,5 +1,5 @@
-// Functions that glibc has had since 2.29 to 2.36 and that compiled code calls, for systems with
-// 2.28. Linked, hidden, into what a portable wheel carries.
+// Functions that were added in glibc 2.29 to 2.36 and that compiled code calls, for systems with
+// glibc 2.28. Linked as hidden symbols into the binaries of a portable wheel.
 #include <dlfcn.h>
 #include <pthread.h>
 #include <sys/random.h>
@@ -15,7 +15,7 @@ struct stat64;
 
 extern "C" {
 
-// Called by stat() and its variants before 2.33; all versions still have them.
+// stat() and its variants called these functions before glibc 2.33. Later versions still have them.
 int __xstat(int version, const char* path, struct stat* result);
 int __lxstat(int version, const char* path, struct stat* result);
 int __fxstat(int version, int descriptor, struct stat* result);
@@ -23,7 +23,7 @@ int __fxstatat(int version, int folder, const char* path, struct stat* result, i
 
 #define HEARTH_HIDDEN __attribute__((visibility("hidden")))
 
-constexpr int kStatVersion = 1;  // of x86_64; struct stat and struct stat64 are the same there
+constexpr int kStatVersion = 1;  // for x86_64, where struct stat and struct stat64 are the same
 
 HEARTH_HIDDEN int stat(const char* path, struct stat* result) {
   return __xstat(kStatVersion, path, result);
@@ -41,7 +41,7 @@ HEARTH_HIDDEN int fstat64(int descriptor, struct stat64* result) {
   return __fxstat(kStatVersion, descriptor, reinterpret_cast<struct stat*>(result));
 }
 
-// libstdc++ counts references without atomic instructions where it is true.
+// libstdc++ counts references without atomic instructions while this is true.
 HEARTH_HIDDEN char __libc_single_threaded = 0;
 
 HEARTH_HIDDEN uint32_t arc4random() {
@@ -52,8 +52,8 @@ HEARTH_HIDDEN uint32_t arc4random() {
   return value;
 }
 
-// Where glibc lacks it, by the time of day, as libstdc++ waited before: when that is set back, a
-// wait lasts longer.
+// If glibc lacks the function, waits by the time of day, as libstdc++ did before. If the clock is
+// set back, such a wait lasts longer.
 HEARTH_HIDDEN int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex,
                                          clockid_t clock, const struct timespec* until) {
   using Wait = int (*)(pthread_cond_t*, pthread_mutex_t*, clockid_t, const struct timespec*);

@@ -1,5 +1,5 @@
-// Start of a program with a glibc older than 2.34, which leaves a program's constructors to the
-// program; its loader calls the destructors. Linked with --wrap=__libc_start_main.
+// Starts a program with a glibc older than 2.34, where the program itself must call its
+// constructors; the loader calls the destructors. Linked with --wrap=__libc_start_main.
 extern "C" {
 
 using Initializer = void (*)(int, char**, char**);

@@ -1,4 +1,5 @@
-// The names under which copies of static libraries know stderr and stdout (HearthPortable.cmake).
+// The names by which the copies of static libraries refer to stderr and stdout
+// (HearthPortable.cmake).
 #include <cstdio>
 
 extern "C" {

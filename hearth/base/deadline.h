@@ -28,11 +28,11 @@ class Deadline {
     return std::max(0.0, std::chrono::duration<double>(at_ - Clock::now()).count());
   }
 
-  // Waits until `over()`, which `changed` notifies. Returns false if the deadline passes first.
+  // Waits on `changed` until `over()` is true. Returns false if the deadline passes first.
   template <typename Condition, typename Lock, typename Over>
   bool Wait(Condition& changed, Lock& lock, const Over& over) const {
     if (at_ != Clock::time_point::max()) return changed.wait_until(lock, at_, over);
-    changed.wait(lock, over);  // wait_until(max) overflows inside some standard libraries
+    changed.wait(lock, over);  // wait_until(max) overflows in some standard libraries
     return true;
   }
 

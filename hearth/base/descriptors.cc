@@ -16,8 +16,8 @@ struct Control {
   alignas(cmsghdr) char bytes[CMSG_SPACE(kMaxDescriptors * sizeof(int))];
 };
 
-// Owns every descriptor of the message, also those that the caller did not expect: the kernel has
-// already installed them in this process, so one that is dropped here would leak.
+// Takes ownership of every descriptor in the message, including unexpected ones: the kernel has
+// already installed them in this process, so a dropped one would leak.
 void Take(const msghdr& message, std::vector<Fd>* descriptors) {
   for (const cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr;
        part = CMSG_NXTHDR(const_cast<msghdr*>(&message), const_cast<cmsghdr*>(part))) {
@@ -37,10 +37,10 @@ size_t WriteWithDescriptors(const Connection& connection, std::string_view bytes
   Require(descriptors.size() <= kMaxDescriptors, ErrorCode::kInvalidArgument,
           "{} descriptors cannot be sent at once; the limit is {}", descriptors.size(),
           kMaxDescriptors);
-  iovec place = {const_cast<char*>(bytes.data()), bytes.size()};
+  iovec buffer = {const_cast<char*>(bytes.data()), bytes.size()};
   Control control = {};
   msghdr message = {};
-  message.msg_iov = &place;
+  message.msg_iov = &buffer;
   message.msg_iovlen = 1;
   message.msg_control = control.bytes;
   message.msg_controllen = CMSG_SPACE(descriptors.size_bytes());
@@ -50,8 +50,8 @@ size_t WriteWithDescriptors(const Connection& connection, std::string_view bytes
   part->cmsg_len = CMSG_LEN(descriptors.size_bytes());
   std::memcpy(CMSG_DATA(part), descriptors.data(), descriptors.size_bytes());
   while (true) {
-    // The descriptors travel with the first byte. A short write has therefore sent them, and the
-    // caller continues with a plain Write.
+    // The kernel sends all descriptors with the first byte, even if the write is short; the caller
+    // continues with a plain Write.
     const ssize_t sent = ::sendmsg(connection.fd(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent >= 0) return static_cast<size_t>(sent);
     if (errno == EAGAIN || errno == EWOULDBLOCK) {
@@ -66,10 +66,10 @@ size_t WriteWithDescriptors(const Connection& connection, std::string_view bytes
 size_t ReadWithDescriptors(const Connection& connection, void* data, size_t size,
                            std::vector<Fd>* descriptors, Deadline deadline) {
   while (true) {
-    iovec place = {data, size};
+    iovec buffer = {data, size};
     Control control;
     msghdr message = {};
-    message.msg_iov = &place;
+    message.msg_iov = &buffer;
     message.msg_iovlen = 1;
     message.msg_control = control.bytes;
     message.msg_controllen = sizeof(control.bytes);
@@ -79,7 +79,7 @@ size_t ReadWithDescriptors(const Connection& connection, void* data, size_t size
       Take(message, descriptors);
       return static_cast<size_t>(got);
     }
-    if (errno == ECONNRESET) return 0;  // treated as an end, as in Connection::TryRead
+    if (errno == ECONNRESET) return 0;  // treated as end of file, as in Connection::TryRead
     if (errno == EAGAIN || errno == EWOULDBLOCK) {
       Require(PollOne(connection.fd(), POLLIN, deadline) != 0, ErrorCode::kDeadlineExceeded,
               "received no data from {} before the deadline", connection.peer());

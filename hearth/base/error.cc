@@ -21,9 +21,8 @@ constexpr std::array<std::pair<ErrorCode, std::string_view>, 10> kNames = {{
     {ErrorCode::kInternal, "internal"},
 }};
 
-// The codes decide what callers do: a retry helps against kUnavailable and kDeadlineExceeded only.
-// So EINVAL, EISDIR and the address errors are the caller's input, and an errno that is not listed
-// is reported as a bug rather than retried.
+// Callers retry kUnavailable and kDeadlineExceeded only. Therefore EINVAL, EISDIR and the address
+// errors are reported as invalid input, and an unlisted errno is reported as a bug.
 ErrorCode CodeOfErrno(int error_number) {
   switch (error_number) {
     case ENOENT:
@@ -64,12 +63,12 @@ ErrorCode CodeOfErrno(int error_number) {
   }
 }
 
-// `cause` dies with its catch block, so the chain holds copies. Copying an Error shares its own
+// Copies `cause`, which is destroyed when its catch block ends. A copied Error shares its own
 // cause.
 std::shared_ptr<const Error> CopyOf(const std::exception& cause) {
   const auto* error = dynamic_cast<const Error*>(&cause);
   if (error != nullptr) return std::make_shared<const Error>(*error);
-  // The only exception of the standard library that a retry or another setting can help.
+  // The only standard exception that a retry or another setting can avoid.
   const bool memory = dynamic_cast<const std::bad_alloc*>(&cause) != nullptr;
   const auto code = memory ? ErrorCode::kResourceExhausted : ErrorCode::kInternal;
   return std::make_shared<const Error>(code, cause.what());

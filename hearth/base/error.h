@@ -24,7 +24,7 @@ enum class ErrorCode {
 };
 
 std::string_view ErrorCodeName(ErrorCode code);
-// The inverse; kInternal for an unknown name.
+// Inverse of ErrorCodeName(); kInternal for an unknown name.
 ErrorCode ErrorCodeFromName(std::string_view name);
 
 // The error type of the core. Its message is one sentence: what failed, with which values and
@@ -32,13 +32,14 @@ ErrorCode ErrorCodeFromName(std::string_view name);
 class Error : public std::exception {
  public:
   Error(ErrorCode code, std::string message) : code_(code), message_(std::move(message)) {}
-  // The message becomes "message: cause", in one line; cause() is a copy of `cause`.
+  // The message becomes "message: cause", on one line; cause() is a copy of `cause`.
   Error(ErrorCode code, std::string message, const std::exception& cause);
 
   ErrorCode code() const { return code_; }
-  // With the messages of all causes.
+  // Includes the messages of all causes.
   const std::string& message() const { return message_; }
-  // The error that this one explains, or null. An exception of another type has become an Error.
+  // The error that caused this one, or null. A cause of another exception type is converted to an
+  // Error.
   const Error* cause() const { return cause_.get(); }
   const char* what() const noexcept override { return message_.c_str(); }
 
@@ -58,7 +59,7 @@ void Require(bool condition, ErrorCode code, fmt::format_string<Args...> format,
   if (!condition) throw Error(code, fmt::format(format, std::forward<Args>(args)...));
 }
 
-// Throws `what` and the text of errno, with the matching code (ENOENT: kNotFound, ...).
+// Throws an Error with `what`, the text of errno and the matching code (ENOENT: kNotFound, ...).
 [[noreturn]] void ThrowErrno(int error_number, std::string_view what);
 
 }  // namespace hearth

@@ -9,8 +9,8 @@
 namespace hearth {
 
 Fd Duplicate(int fd) {
-  // In one call: a child that another thread starts between dup() and a second call would inherit
-  // the copy.
+  // Duplicates and sets close-on-exec in one call: otherwise a child that another thread starts in
+  // between would inherit the copy.
   Fd copy(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
   if (!copy.valid()) ThrowErrno(errno, fmt::format("cannot duplicate descriptor {}", fd));
   return copy;

@@ -31,7 +31,7 @@ class Fd {
   int fd_ = -1;
 };
 
-// A close-on-exec duplicate. Throws the error of errno, as without free descriptors.
+// A close-on-exec duplicate. Throws the matching error of errno, e.g. if no descriptor is free.
 Fd Duplicate(int fd);
 
 }  // namespace hearth

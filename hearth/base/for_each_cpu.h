@@ -1,8 +1,9 @@
 // Compiles loops for several generations of CPUs; the loader selects the version.
 #pragma once
 
-// Placed before a function: compiles it three times. Disabled with sanitizers, which start before
-// the loader's selection, and for clang's tools, which refuse it before a template.
+// Placed before a function, compiles it for three generations of CPUs. Disabled with sanitizers,
+// because they start before the loader selects a version, and for clang tools, which reject the
+// attribute before a template.
 #if defined(__x86_64__) && !defined(__clang__) && !defined(__SANITIZE_THREAD__) && \
     !defined(__SANITIZE_ADDRESS__)
 #define HEARTH_FOR_EACH_CPU __attribute__((target_clones("default", "avx2", "avx512f")))
@@ -10,8 +11,8 @@
 #define HEARTH_FOR_EACH_CPU
 #endif
 
-// Placed before functions that such a function calls, to inline them: code shared by all clones is
-// not compiled for the clone's CPU.
+// Placed before the callees of a function compiled in this way. Inlines them, because a callee
+// shared by all versions would be compiled for the baseline CPU only.
 #define HEARTH_INLINE __attribute__((always_inline)) inline
-// The same, placed after the parameters of a lambda.
+// The same for a lambda; placed after its parameters.
 #define HEARTH_INLINE_LAMBDA __attribute__((always_inline))

@@ -1,6 +1,6 @@
 #include "hearth/base/hmac.h"
 
-// As in sha256.cc: none of these functions links OpenSSL's providers.
+// Uses only low-level functions, which do not link OpenSSL's providers (see sha256.cc).
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include <openssl/crypto.h>
 #include <openssl/sha.h>
@@ -22,13 +22,14 @@ std::string Sha256Of(std::string_view before, std::string_view message) {
                     SHA256_Update(&context, before.data(), before.size()) == 1 &&
                     SHA256_Update(&context, message.data(), message.size()) == 1 &&
                     SHA256_Final(reinterpret_cast<unsigned char*>(digest.data()), &context) == 1;
-  // The context holds the padded key. OPENSSL_cleanse is not optimised away, as memset would be.
+  // The context holds the padded key. Unlike memset, OPENSSL_cleanse is not optimised away.
   OPENSSL_cleanse(&context, sizeof context);
   Require(done, ErrorCode::kInternal, "libcrypto failed to compute HMAC-SHA256");
   return digest;
 }
 
-// The key as RFC 2104 combines it with the pad byte of the inner or outer hash.
+// The key of RFC 2104's inner or outer hash: hashed if it is longer than a block, padded with zeros
+// to a block, and XORed with `pad`.
 std::string Padded(std::string_view key, char pad) {
   std::string block = key.size() > SHA256_CBLOCK ? Sha256Of(key, {}) : std::string(key);
   block.resize(SHA256_CBLOCK, '\0');
@@ -54,8 +55,8 @@ std::string HmacSha256(std::string_view key, std::string_view message) {
 std::string RandomBytes(size_t count) {
   std::string bytes(count, '\0');
   for (size_t done = 0; done < count;) {
-    // Without flags: waits only until the kernel's generator is seeded, early at boot. Requests
-    // above 256 bytes may be interrupted by a signal.
+    // Without flags, getrandom() blocks only until the kernel's generator is seeded, early at boot.
+    // A signal may interrupt requests above 256 bytes.
     const ssize_t some = ::getrandom(bytes.data() + done, count - done, 0);
     Require(some > 0 || errno == EINTR, ErrorCode::kInternal,
             "getrandom() did not return {} random bytes: {}", count - done, std::strerror(errno));

@@ -9,14 +9,14 @@ namespace hearth {
 
 inline constexpr size_t kDigestBytes = 32;
 
-// 32 raw bytes.
+// Returns 32 raw bytes.
 std::string HmacSha256(std::string_view key, std::string_view message);
 
 // Cryptographically secure random bytes from the system.
 std::string RandomBytes(size_t count);
 
 std::string HexEncode(std::string_view bytes);
-// Throws kInvalidArgument; the error does not contain the text, which may be secret.
+// Throws kInvalidArgument, without quoting the text, which may be secret.
 std::string HexDecode(std::string_view text);
 
 // A fresh 256-bit secret as 64 hex digits. Never log it.

@@ -1,4 +1,4 @@
-// Name of this host, for files and charts that state their origin.
+// Name of this host, recorded in files and charts as their origin.
 #pragma once
 
 #include <string>

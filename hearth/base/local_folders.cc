@@ -9,8 +9,9 @@ namespace hearth {
 
 std::vector<std::string> LocalFolders() {
   std::vector<std::string> folders;
-  // A standalone worker sets the first, YARN the second; Kubernetes and administrators set the
-  // third. The separators are those of Spark's Utils.getConfiguredLocalDirs.
+  // Standalone workers set SPARK_EXECUTOR_DIRS, YARN sets LOCAL_DIRS, and Kubernetes and
+  // administrators set SPARK_LOCAL_DIRS. The separators are those of Spark's
+  // Utils.getConfiguredLocalDirs.
   for (const auto& [name, separator] :
        {std::pair{"SPARK_EXECUTOR_DIRS", ':'}, {"LOCAL_DIRS", ','}, {"SPARK_LOCAL_DIRS", ','}}) {
     const char* const value = std::getenv(name);

@@ -72,7 +72,7 @@ struct Destinations {
         kPattern, spdlog::pattern_time_type::local, ""));
     logger = std::make_shared<spdlog::logger>("hearth",
                                               spdlog::sinks_init_list{terminal, files, function});
-    // Each record is flushed: a killed process must leave its last lines.
+    // Flushes each record, so that the last records of a killed process are not lost.
     logger->flush_on(spdlog::level::info);
     // Without a handler spdlog would print a sink's failure, such as a full disk, to stderr.
     logger->set_error_handler([](const std::string&) {});
@@ -102,18 +102,18 @@ void WriteFiles(const std::string& folder, const std::string& program) {
 std::string FilesFolder() { return GlobalDestinations().files->folder(); }
 
 void WriteToFilesOnly(Level level, Location where, std::string_view text) noexcept {
-  const spdlog::source_loc place(where.file, where.line, "");
+  const spdlog::source_loc location(where.file, where.line, "");
   try {
     GlobalDestinations().files->log(spdlog::details::log_msg(
-        place, "", SpdlogLevel(level), spdlog::string_view_t(text.data(), text.size())));
+        location, "", SpdlogLevel(level), spdlog::string_view_t(text.data(), text.size())));
   } catch (const std::exception&) {
     // Dropped, like any record that cannot be written.
   }
 }
 
 void Write(Level level, Location where, std::string_view text) noexcept {
-  const spdlog::source_loc place(where.file, where.line, "");
-  GlobalDestinations().logger->log(place, SpdlogLevel(level),
+  const spdlog::source_loc location(where.file, where.line, "");
+  GlobalDestinations().logger->log(location, SpdlogLevel(level),
                                    spdlog::string_view_t(text.data(), text.size()));
 }
 

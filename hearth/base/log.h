@@ -13,7 +13,7 @@ namespace hearth::log {
 
 enum class Level { kInfo, kWarning, kError };
 
-// One message, as passed to sinks. Refers to text that lives during the call.
+// One message, as passed to sinks. The text is valid only during the call.
 struct Record {
   Level level;
   std::string_view text;  // the message

@@ -34,8 +34,8 @@ std::string Now(const char* format) {
   return text;
 }
 
-// Writes as much as it can. Unlike hearth::WriteAll it reports no failure: the log is what would
-// report it.
+// Writes as much as it can. Unlike hearth::WriteAll it ignores failures, because they could only be
+// reported to this log.
 void WriteAll(int fd, std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t written = write(fd, bytes.data(), bytes.size());
@@ -81,7 +81,7 @@ void FileSink::OpenFile(size_t severity) {
   }
   const std::string link = fmt::format("{}/{}.{}", folder_, program_, kSeverities[severity]);
   unlink(link.c_str());
-  // Without support for links, the file itself is still there.
+  // Ignores errors: where links are not supported, the log file itself still exists.
   [[maybe_unused]] const int linked = symlink(name.c_str(), link.c_str());
   files_[severity] = std::move(file);
 }
@@ -93,7 +93,7 @@ void FileSink::sink_it_(const spdlog::details::log_msg& message) {
   const size_t own = message.level >= spdlog::level::err    ? 2
                      : message.level == spdlog::level::warn ? 1
                                                             : 0;
-  // As in glog, a record goes to the file of its severity and to those below it.
+  // As in glog, a record is written to the file of its severity and to those of lower severities.
   for (size_t severity = 0; severity <= own; ++severity) {
     if (!files_[severity].valid()) OpenFile(severity);
     WriteAll(files_[severity].get(), {buffer.data(), buffer.size()});

@@ -10,10 +10,10 @@
 
 namespace hearth::log {
 
-// spdlog sink of log_files.h. Included by log.cc only.
+// spdlog sink that writes the files described in log_files.h. Included by log.cc only.
 class FileSink : public spdlog::sinks::base_sink<std::mutex> {
  public:
-  // As WriteFiles in log_files.h.
+  // See WriteFiles in log_files.h.
   void Open(const std::string& folder, const std::string& program);
   std::string folder();
 

@@ -79,7 +79,7 @@ TEST_F(LogFilesTest, LinksInTheFolderAreNotFollowed) {
   const fs::path file = folder_ / fs::read_symlink(folder_ / "caffe.INFO");
   const std::string name = file.filename();
   const fs::path target = folder_ / "precious";
-  // Places a link at the name of each file that the next seconds may create.
+  // Places a link at every log file name of the next five seconds.
   for (int second = 0; second < 5; ++second) {
     std::string later = name;
     later.replace(name.rfind('-') + 1, 6,

@@ -5,7 +5,7 @@
 
 namespace hearth::log {
 
-// Records below `level` are dropped from now on, on all threads. Initially none are.
+// Drops records below `level` from now on, on all threads. By default none are dropped.
 void SetLeastLevel(Level level);
 
 }  // namespace hearth::log

@@ -5,8 +5,8 @@
 namespace hearth {
 namespace {
 
-// Per thread: only the thread that runs Python's interpreter may run its signal handlers, while I/O
-// threads wait in the same PollOne.
+// Per thread: I/O threads also wait in PollOne, but only the thread that runs the Python
+// interpreter may run its signal handlers.
 thread_local OnSignal::Call in_force = nullptr;
 
 }  // namespace

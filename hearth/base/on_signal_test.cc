@@ -25,7 +25,7 @@ TEST(OnSignalTest, TheInnermostHookOfTheThreadRuns) {
   EXPECT_EQ(outer_calls, 1) << "another thread has no hook";
 }
 
-// KeyboardInterrupt ends a wait so.
+// KeyboardInterrupt ends a wait in this way.
 TEST(OnSignalTest, AHookMayThrow) {
   const OnSignal hook([] { throw std::runtime_error("interrupted"); });
   EXPECT_THROW(OnSignal::Run(), std::runtime_error);

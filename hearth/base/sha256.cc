@@ -1,7 +1,7 @@
 #include "hearth/base/sha256.h"
 
-// Uses the low-level functions, without the providers that EVP links: a library that only hashes is
-// megabytes smaller with OpenSSL linked statically.
+// Uses the low-level functions: EVP would link OpenSSL's providers, which add megabytes to a
+// library that only hashes and links OpenSSL statically.
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include <openssl/sha.h>
 

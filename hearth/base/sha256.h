@@ -16,7 +16,7 @@ class Sha256 {
   Sha256& operator=(const Sha256&) = delete;
 
   void Append(std::string_view bytes);
-  // 64 hex digits; Append must not be called afterwards.
+  // Returns 64 hex digits; Append must not be called afterwards.
   std::string Hex();
 
  private:

@@ -11,8 +11,9 @@ SharedLibrary::SharedLibrary(const std::vector<std::string>& files, int mode) {
       problem_.clear();
       return;
     }
-    const char* why = ::dlerror();  // null if RTLD_NOLOAD did not find it loaded
-    // The first file is the usual name; errors of the alternatives would only distract.
+    const char* why = ::dlerror();  // null if RTLD_NOLOAD was set and the library is not loaded
+    // Keeps only the error of the first file, which is the usual name; the errors of alternatives
+    // would distract.
     if (problem_.empty()) problem_ = why != nullptr ? why : file + " is not loaded";
   }
 }

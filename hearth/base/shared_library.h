@@ -1,5 +1,5 @@
-// A library loaded at run time, and its functions. Never unloaded, as its threads may run until the
-// process ends.
+// A library loaded at run time, and its functions. Never unloaded, because its threads may run
+// until the process ends.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ class SharedLibrary {
   // The loader's error for the first file; empty if a file was loaded.
   const std::string& problem() const { return problem_; }
 
-  // Finds a function; false, and null, if it does not exist or nothing was loaded.
+  // Looks up a function; returns false and sets null if it does not exist or nothing was loaded.
   template <typename Function>
   bool Find(const char* symbol, Function** function) const {
     *function = reinterpret_cast<Function*>(Address(symbol));

@@ -13,7 +13,7 @@ namespace hearth {
 size_t RoundUpToPages(size_t bytes);
 
 // `name` is shown in /proc only. The memory is zeroed and allocated on first access. Close-on-exec
-// is set: clear it if a child shall inherit the descriptor.
+// is set: clear it if a child is to inherit the descriptor.
 Fd CreateSharedMemory(const std::string& name, size_t bytes);
 
 // Owns an address range that maps a file or memfd, and unmaps it. The descriptor may be closed

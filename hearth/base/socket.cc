@@ -111,8 +111,8 @@ short PollOne(int fd, short events, Deadline deadline) {
 }
 
 Connection::Connection(Fd fd, std::string peer) : fd_(std::move(fd)), peer_(std::move(peer)) {
-  // Frames are written whole, so merging them only adds delay. Fails harmlessly on other sockets
-  // than TCP.
+  // Each frame is written in one call, so Nagle's algorithm would only add delay. This call fails
+  // harmlessly on sockets that are not TCP.
   const int one = 1;
   ::setsockopt(fd_.get(), IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 }
@@ -120,7 +120,7 @@ Connection::Connection(Fd fd, std::string peer) : fd_(std::move(fd)), peer_(std:
 Connection Connection::Connect(const std::string& host, int port, Deadline deadline) {
   const Addresses addresses = Resolve(host, port, 0);
   const std::string peer = EndpointName(host, port);
-  // A name may have addresses of IPv6 and IPv4. The last one's error is reported.
+  // Tries each address, because a name may have IPv6 and IPv4 addresses; reports the last error.
   int error = EHOSTUNREACH;
   for (const addrinfo* address = addresses.get(); address != nullptr; address = address->ai_next) {
     Fd fd(::socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -144,12 +144,12 @@ std::pair<Connection, Connection> Connection::Pair() {
 
 std::optional<size_t> Connection::TryRead(void* data, size_t size) {
   while (true) {
-    // MSG_DONTWAIT rather than O_NONBLOCK, which is a property of the open file and would also
-    // change the other processes that share an inherited socket.
+    // MSG_DONTWAIT rather than O_NONBLOCK: the latter belongs to the open file description, so it
+    // would also affect other processes that share an inherited socket.
     const ssize_t got = ::recv(fd(), data, size, MSG_DONTWAIT);
     if (got >= 0) return static_cast<size_t>(got);
     if (errno == EAGAIN || errno == EWOULDBLOCK) return std::nullopt;
-    // A reset is treated as an end: earlier data has already been read.
+    // Treats a reset as end of file: earlier data has already been read.
     if (errno == ECONNRESET) return 0;
     if (errno != EINTR) ThrowErrno(errno, fmt::format("cannot read from {}", peer_));
   }
@@ -223,13 +223,14 @@ TcpListener::TcpListener(const std::string& host, const PortRange& ports) {
 }
 
 int TcpListener::TryListen(const std::string& host, int port) {
-  // Only the first address: `host` names one interface, and port_ must be the same for all.
+  // Uses only the first address: `host` names one interface, and this object has one socket and one
+  // port.
   const Addresses addresses = Resolve(host, port, AI_PASSIVE);
   const addrinfo& address = *addresses;
   fd_.Reset(::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd_.valid()) ThrowErrno(errno, "cannot create a listening socket");
   const int one = 1;
-  // A restarted process binds to the same port although old connections are still in TIME_WAIT.
+  // Lets a restarted process bind to the same port while old connections are still in TIME_WAIT.
   ::setsockopt(fd_.get(), SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
   if (::bind(fd_.get(), address.ai_addr, address.ai_addrlen) != 0 ||
       ::listen(fd_.get(), SOMAXCONN) != 0) {
@@ -250,8 +251,8 @@ Connection TcpListener::Accept(Deadline deadline) {
     if (!none_pending && !IsErrorOfOneClient(errno)) {
       ThrowErrno(errno, fmt::format("cannot accept connections on port {}", port_));
     }
-    // After a client's error the next one may already be queued, so accept is tried again at once.
-    // The deadline still ends the loop if such clients never stop.
+    // After an error of one client, retries at once, because the next client may already be queued.
+    // The deadline ends the loop even if every client fails.
     Require((!none_pending && !deadline.expired()) || PollOne(fd_.get(), POLLIN, deadline) != 0,
             ErrorCode::kDeadlineExceeded, "no client connected to port {} before the deadline",
             port_);

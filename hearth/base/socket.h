@@ -1,6 +1,6 @@
-// Stream sockets with a deadline for every wait. Failures are hearth::Error: kUnavailable if the
-// peer closed or reset the connection, kDeadlineExceeded, or by errno; messages name the peer. No
-// SIGPIPE.
+// Stream sockets with a deadline for every wait. Errors are hearth::Error: kUnavailable if the peer
+// closed or reset the connection, kDeadlineExceeded, or the code that matches errno; messages name
+// the peer. Never raises SIGPIPE.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@
 namespace hearth {
 
 // Owns one connected socket. One thread may read while another writes; any thread may call
-// Shutdown(), which ends both.
+// Shutdown(), which ends both calls.
 class Connection {
  public:
   // Takes ownership of a connected stream socket; `peer` is the name of the other side in errors.
@@ -58,7 +58,7 @@ class Connection {
   std::string peer_;
 };
 
-// Ports to try, in order. `setting` names them in errors.
+// Ports to try, in order. `setting` is the setting's name, for errors.
 struct PortRange {
   int first = 0;  // 0: chosen by the system
   int count = 1;
@@ -67,7 +67,7 @@ struct PortRange {
   int last() const { return first + count - 1; }
 };
 
-// A listening TCP socket. One thread accepts; port() and fd() may be called by any.
+// A listening TCP socket. One thread accepts; port() and fd() may be called by any thread.
 class TcpListener {
  public:
   // Binds to the interface with the address `host`; port 0 is chosen by the system.
@@ -76,8 +76,8 @@ class TcpListener {
   // none.
   TcpListener(const std::string& host, const PortRange& ports);
 
-  // Throws kDeadlineExceeded if no client connected, kResourceExhausted without free descriptors or
-  // memory; skips clients that have disconnected before they were accepted.
+  // Throws kDeadlineExceeded if no client connected, kResourceExhausted if descriptors or memory
+  // run out. Skips clients that disconnect before they are accepted.
   Connection Accept(Deadline deadline);
 
   int port() const { return port_; }

@@ -10,7 +10,8 @@ namespace hearth {
 
 Thread::Thread(std::string name, std::function<void()> body) : state_(std::make_unique<State>()) {
   state_->name = std::move(name);
-  // By pointer: the Thread may be moved while the body runs, the State stays where it is.
+  // Captures a pointer to the State, which stays in place even if the Thread is moved while the
+  // body runs.
   thread_ = std::thread([state = state_.get(), body = std::move(body)] {
     // The kernel rejects longer names.
     ::pthread_setname_np(::pthread_self(), state->name.substr(0, 15).c_str());
@@ -27,7 +28,7 @@ Thread::~Thread() {
   try {
     Join();
   } catch (const std::exception& error) {
-    // A destructor must not throw, and an error that was never joined must not disappear.
+    // A destructor must not throw, so an exception that Join() has not rethrown is logged.
     log::Error("the thread '{}' ended with an uncaught error: {}", state_->name, error.what());
   } catch (...) {
     log::Error("the thread '{}' ended with an unknown exception", state_->name);

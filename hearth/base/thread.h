@@ -21,13 +21,13 @@ class Thread {
     thread_.swap(other.thread_);
     return *this;
   }
-  // Joins; logs an exception that Join has not thrown. The owner must have signalled the body to
+  // Joins; logs an exception that Join() has not rethrown. The owner must first signal the body to
   // end.
   ~Thread();
 
   bool joinable() const { return thread_.joinable(); }
-  // Waits for the end, then rethrows the body's exception, once. No deadline: the body must have
-  // one.
+  // Waits for the thread to end, then rethrows the body's exception, once. Has no deadline: the
+  // body must have one.
   void Join();
 
  private:

@@ -22,7 +22,7 @@
 namespace hearth::timeline {
 namespace {
 
-// A larger timeline cannot be viewed, and the disk is shared.
+// Viewers cannot open a larger timeline, and other programs use the disk, too.
 constexpr size_t kMaxBytes = size_t{256} << 20;
 
 enum class State { kUnknown, kOff, kOn };
@@ -62,7 +62,7 @@ class File {
     if (!fd_.valid()) ThrowErrno(errno, fmt::format("cannot open the timeline {}", path.string()));
     path_ = path.string();
     Write("[\n");
-    // Both clocks: the merged timeline of several hosts starts with them.
+    // Records both clocks, from which the timelines of several hosts are aligned when merged.
     const auto wall = std::chrono::system_clock::now().time_since_epoch();
     const auto now = Clock::now().time_since_epoch();
     Write(fmt::format(R"({{"ph":"M","pid":{},"tid":0,"name":"hearth_clock","args":{{"host":{},)"
@@ -72,9 +72,9 @@ class File {
                       Microseconds(wall)));
   }
 
-  // Returns false once the file has ended.
-  // One write() per line under O_APPEND: a line is either complete or missing, also if the process
-  // is killed. After a short write the file ends, since a torn line would make the following ones
+  // Returns false once the file has reached its size limit or a write has failed. Writes each line
+  // by one write() under O_APPEND, so that a line is either whole or missing, even if the process
+  // is killed. Stops after a short write, because a torn line would make the following lines
   // invalid.
   bool Write(std::string_view lines) {
     const std::lock_guard lock(mutex_);
@@ -108,9 +108,9 @@ void Open(const std::string& folder) {
   const std::lock_guard lock(opening);
   if (the_file.load() != nullptr) return;
   the_file = new File(folder);
-  // A forked child would write as if it were this process.
+  // Otherwise a forked child would record its events as those of this process.
   ::pthread_atfork(nullptr, nullptr, [] { state = State::kOff; });
-  // Last: a thread that sees kOn uses the_file without the mutex.
+  // Set last, because a thread that sees kOn uses the_file without the mutex.
   state = State::kOn;
 }
 
@@ -118,19 +118,19 @@ void OpenByEnvironment() noexcept {
   const char* folder = std::getenv("HEARTH_TIMELINE");
   if (folder == nullptr || *folder == '\0') {
     State unknown = State::kUnknown;
-    // Not a plain store: WriteTo() of another thread may have set kOn meanwhile.
+    // Not a plain store: WriteTo() of another thread may have set kOn in the meantime.
     state.compare_exchange_strong(unknown, State::kOff);
     return;
   }
   try {
     Open(folder);
-  } catch (const std::exception& error) {  // the training is worth more than its timeline
+  } catch (const std::exception& error) {  // training continues without a timeline
     state = State::kOff;
     log::Warning("no timeline is written: {}", error.what());
   }
 }
 
-// A lost event must not end what is measured. Formats nothing: the cause may be a lack of memory.
+// A lost event must not end the measured program. Formats no text, because memory may be exhausted.
 void WarnOnce() noexcept {
   static std::atomic<bool> warned{false};
   if (warned.exchange(true)) return;
@@ -142,7 +142,7 @@ void WriteLine(std::string_view line) noexcept {
   if (!the_file.load()->Write(line)) state = State::kOff;
 }
 
-// The thread's number; writes its name to the file first.
+// Returns the thread's number; a thread's first call writes its name to the file.
 long ThisThread() {
   thread_local const long number = [] {
     const long id = ::syscall(SYS_gettid);
@@ -160,8 +160,8 @@ long ThisThread() {
 }  // namespace
 
 bool On() noexcept {
-  // Every span asks, and without a timeline this load is all that it costs. Acquire: a thread that
-  // sees kOn also sees the file.
+  // Every span calls On(); without a timeline, this load is its only cost. Acquire, so that a
+  // thread that sees kOn also sees the file.
   const State now = state.load(std::memory_order_acquire);
   if (now != State::kUnknown) return now == State::kOn;
   OpenByEnvironment();

@@ -1,6 +1,6 @@
-// Records a process's activity in a file for Perfetto and chrome://tracing: events in Chrome's
-// Trace Event Format, an array whose end may be missing. Each event is written at once, so that a
-// killed process leaves its events. Any thread; only WriteTo throws.
+// Records a process's activity in a file for Perfetto and chrome://tracing, in Chrome's Trace Event
+// Format, a JSON array whose closing bracket may be missing. Each event is written at once, so that
+// the events of a killed process are in the file. Thread-safe; only WriteTo throws.
 #pragma once
 
 #include <chrono>
@@ -11,17 +11,17 @@ namespace hearth::timeline {
 
 using Clock = std::chrono::steady_clock;
 
-// True if events are recorded. Enabled by the environment variable HEARTH_TIMELINE, a folder.
+// True if events are recorded. The environment variable HEARTH_TIMELINE, a folder, enables it.
 bool On() noexcept;
 
-// Starts recording to FOLDER/HOST-PID.trace.json, for programs that get the folder in another way.
-// Once opened, the file is never changed. Throws if it cannot be created.
+// Starts recording to FOLDER/HOST-PID.trace.json, for programs that do not use HEARTH_TIMELINE. Has
+// no effect if a file is already open. Throws if the file cannot be created.
 void WriteTo(const std::string& folder);
 
 // Name of the process in the timeline; only the first call has an effect.
 void NameProcess(std::string_view name) noexcept;
 
-// Integer and text attributes of an event: `name` is JSON-safe, `value` any text.
+// Integer and text attributes of an event. `name` must be JSON-safe; `value` may be any text.
 class Details {
  public:
   Details& Add(std::string_view name, int64_t value);
@@ -45,7 +45,7 @@ void Add(const Event& event, const Details& details = {}) noexcept;
 // An event that lasts from construction to destruction.
 class Span {
  public:
-  // `name` outlives the span.
+  // `name` must outlive the span.
   Span(const char* category, std::string_view name) noexcept
       : category_(On() ? category : nullptr), name_(name) {
     if (category_ != nullptr) begin_ = Clock::now();

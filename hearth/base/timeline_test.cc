@@ -38,7 +38,7 @@ class Timeline : public ::testing::Test {
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
-  // The status of a child that runs `body`, then exits without cleanup.
+  // Exit status of a child that runs `body`, then exits without cleanup.
   static int InChild(const std::function<void()>& body) {
     const pid_t child = ::fork();
     if (child == 0) {
@@ -50,7 +50,7 @@ class Timeline : public ::testing::Test {
     return status;
   }
 
-  // Events of the folder's only file, closed as the format allows readers to do.
+  // Events of the folder's only file, with the array closed as the format allows readers to do.
   std::vector<json> Events() const {
     std::vector<json> events;
     for (const auto& entry : std::filesystem::directory_iterator(folder_)) {

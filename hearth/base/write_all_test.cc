@@ -25,7 +25,7 @@ TEST(WriteAll, WritesEveryByteToAPipeThatTakesThemInParts) {
   ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
   const Fd reader(ends[0]);
   Fd writer(ends[1]);
-  const std::string sent(1 << 20, 'x');  // more than a pipe holds
+  const std::string sent(1 << 20, 'x');  // more than the capacity of a pipe
   std::string received;
   std::thread read([&] {
     char buffer[1000];

@@ -1,12 +1,12 @@
-// Arrow's C data interface by its published layout: the two structs that describe a batch and the
-// one for a stream of batches. Links no Arrow library.
+// Arrow's C data interface, declared from its published layout: two structs that describe a batch
+// and one for a stream of batches. Links no Arrow library.
 #pragma once
 
 #include <cstdint>
 
 extern "C" {
 
-// Type of a column or batch. Its owner calls `release` once; null: released.
+// Type of a column or batch. Its owner calls `release` once; null means released.
 struct ArrowSchema {
   const char* format;
   const char* name;
@@ -19,7 +19,7 @@ struct ArrowSchema {
   void* private_data;
 };
 
-// Data of a column or batch. Its owner calls `release` once; null: released.
+// Data of a column or batch. Its owner calls `release` once; null means released.
 struct ArrowArray {
   int64_t length;
   int64_t null_count;  // -1: not computed

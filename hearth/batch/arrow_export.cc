@@ -12,7 +12,7 @@ namespace hearth::batch {
 namespace {
 
 constexpr int64_t kNullable = 2;  // ARROW_FLAG_NULLABLE
-// Target of absent buffers: some receivers reject null even for zero bytes.
+// Stands in for absent buffers, because some receivers reject null even for zero bytes.
 alignas(64) const uint8_t kEmptyBuffer[64] = {};
 
 // Object behind private_data. A receiver may have moved children out: their release is then null.
@@ -30,17 +30,17 @@ struct Holder {
     auto* holder = static_cast<Holder*>(released->private_data);
     for (Struct& child : holder->children) {
       // Arrow's contract: a receiver that moves a child out sets its `release` to null and releases
-      // its copy itself. That copy has another holder and does not need this one.
+      // its copy itself. The copy has a separate holder and does not need this one.
       if (child.release != nullptr) child.release(&child);
     }
     delete holder;
-    // The last step, by the same contract; it marks the struct as released.
+    // Done last, as the contract requires: null marks the struct as released.
     released->release = nullptr;
   }
 
-  // Transfers this holder to `target`.
+  // Makes `target` the owner of this holder.
   void Attach(Struct* target) {
-    // Only now: the vector of children no longer grows, so their addresses are final.
+    // The vector of children no longer grows, so the addresses are final.
     for (Struct& child : children) child_pointers.push_back(&child);
     target->n_children = static_cast<int64_t>(children.size());
     target->children = child_pointers.data();
@@ -66,12 +66,13 @@ void ExportSchema(const std::string& format, std::string_view name,
   holder.release()->Attach(schema);
 }
 
-// Creates the views, which are valid as long as `views`.
+// Returns the column's Arrow buffers. Values in a file are appended to `views`, which must outlive
+// the buffers.
 std::vector<const void*> BuffersOf(const ColumnView& column, ByteViews* views) {
   const ColumnBuffers& from = column.buffers();
   std::vector<const void*> buffers = {from.validity};
   if (column.type() == ColumnType::kFileBinary) {
-    // Arrow has no type for values in a file, so they leave as binary views that point into its
+    // Arrow has no type for values in a file, so they are exported as binary views into its
     // mapping.
     for (int64_t row = 0; row < column.length(); ++row) {
       views->Append(column.IsNull(row) ? std::string_view() : column.Bytes(row), column.name());
@@ -111,7 +112,8 @@ void ExportBatch(const std::shared_ptr<const BatchView>& batch, ArrowSchema* sch
   ExportSchema("+s", "", batch->columns(), schema);
   auto holder = std::make_unique<Holder<ArrowArray>>();
   holder->batch = batch;
-  // A struct has one buffer, its validity; no row of a record batch is null.
+  // A struct's only buffer is its validity, which is absent because no row of a record batch is
+  // null.
   holder->buffers = {nullptr};
   ExportArray(std::move(holder), batch->rows(), batch->columns(), array);
 }

@@ -54,12 +54,11 @@ void CopyOffsets(const void* from, int64_t begin, int64_t count, std::byte* to) 
   }
   const Offset* in = static_cast<const Offset*>(from) + begin;
   const Offset base = in[0];
-  // Offsets of an image start at 0, whatever slice the array is.
+  // An image's offsets start at 0, even if the array is a slice.
   for (int64_t i = 0; i <= count; ++i) out[i] = in[i] - base;
 }
 
-// Bit i of the output is bit begin + i of the input. Bits behind the last one are undefined in
-// both.
+// Bit i of the output is bit begin + i of the input. Bits after the last one are undefined in both.
 void CopyBits(const void* from, int64_t begin, int64_t count, std::byte* to) {
   const auto* in = static_cast<const uint8_t*>(from) + begin / 8;
   auto* out = reinterpret_cast<uint8_t*>(to);
@@ -84,7 +83,7 @@ int64_t ViewedTotal(const ArrowArray& array, int64_t begin, int64_t count) {
   return total;
 }
 
-// Copies the values, wherever they are, into one buffer.
+// Copies the values of binary views, which may be in several buffers, into one buffer.
 void CopyViewed(const ArrowArray& array, int64_t begin, int64_t count, std::byte* offsets,
                 std::byte* data) {
   auto* ends = reinterpret_cast<int32_t*>(offsets);
@@ -99,8 +98,9 @@ void CopyViewed(const ArrowArray& array, int64_t begin, int64_t count, std::byte
 // Below this size, copying a value is as fast as reading it in the file.
 constexpr int64_t kLargeBytes = 16 << 10;
 
-// The local file that contains all values of the views if these are large; else null. Decided for
-// the whole array, so that the result does not depend on how rows are split into images.
+// Returns the local file that contains all of the array's values; null if there is none or the
+// values are small. Examines the whole array, so that the result does not depend on how rows are
+// split into images.
 std::shared_ptr<const MappedFile> FileOf(const ArrowArray& array) {
   int64_t values = 0, total = 0;
   for (int64_t i = array.offset; i < array.offset + array.length; ++i) {
@@ -109,8 +109,7 @@ std::shared_ptr<const MappedFile> FileOf(const ArrowArray& array) {
     total += bytes;
   }
   if (values == 0 || total / values < kLargeBytes) return nullptr;
-  // The second pass looks up the mapping of the first value only; the others must be in the same
-  // one.
+  // Looks up the mapping of the first value only; the other values must be in the same one.
   std::shared_ptr<const MappedFile> file;
   for (int64_t i = array.offset; i < array.offset + array.length; ++i) {
     const std::string_view value = ViewedBytes(array, i);
@@ -122,7 +121,7 @@ std::shared_ptr<const MappedFile> FileOf(const ArrowArray& array) {
   return file;
 }
 
-// Returns the offset of a new buffer; `*end` stays aligned, as it starts so.
+// Returns the offset of a new buffer. Keeps `*end` aligned.
 uint64_t Reserve(uint64_t bytes, uint64_t* end) {
   const uint64_t offset = *end;
   *end = AlignImage(offset + bytes);
@@ -137,7 +136,7 @@ uint64_t DataBytes(ColumnType type, int64_t count, int64_t bytes) {
   return static_cast<uint64_t>(count * NumberWidth(type));
 }
 
-// Some writers send a validity buffer without any null; the image then needs none.
+// Some writers send a validity buffer even if no value is null; the image then omits it.
 bool HasValidity(const ArrowArray& array) {
   return array.null_count != 0 && array.n_buffers > 0 && array.buffers[0] != nullptr;
 }
@@ -169,13 +168,13 @@ void ArrowImage::AddNode(const ArrowSchema& schema, const ArrowArray& array, int
           name, DescribeFormat(schema.format));
   Require(depth < kMaxNesting && schema.n_children == array.n_children &&
               (!IsList(type.type) || array.n_children == 1),
-          ErrorCode::kInvalidArgument, "column '{}' is nested deeper than {} or malformed", name,
-          kMaxNesting);
+          ErrorCode::kInvalidArgument, "column '{}' is malformed, or nested deeper than {} levels",
+          name, kMaxNesting);
   name_bytes_ += name.size();
   Node node{name, type, &array, static_cast<uint32_t>(array.n_children)};
   if (type.views && type.type == ColumnType::kBinary) node.file = FileOf(array);
-  // From here on the node has the layout of type 20: the file's identity instead of offsets, and
-  // locations instead of bytes.
+  // From here on the node has the layout of kFileBinary: the file's identity replaces the offsets,
+  // and locations replace the bytes.
   if (node.file != nullptr) node.type.type = ColumnType::kFileBinary;
   nodes_.push_back(std::move(node));
   for (int64_t i = 0; i < array.n_children; ++i) {
@@ -183,7 +182,7 @@ void ArrowImage::AddNode(const ArrowSchema& schema, const ArrowArray& array, int
   }
 }
 
-// Determines all offsets before a byte is written, so that the caller can reserve exactly the
+// Determines all offsets before any byte is written, so that the caller can reserve exactly the
 // image's size in a ring.
 ArrowImage::Plan ArrowImage::MakePlan(int64_t begin, int64_t count) const {
   const uint64_t table = sizeof(ImageHeader) + nodes_.size() * sizeof(ImageNode);
@@ -201,7 +200,8 @@ ArrowImage::Plan ArrowImage::MakePlan(int64_t begin, int64_t count) const {
   return plan;
 }
 
-// `begin` counts from the array's own first value. Returns the index after this node's children.
+// `begin` does not include the array's own offset. Returns the index of the node after this one's
+// descendants.
 size_t ArrowImage::PlanNode(size_t index, int64_t begin, int64_t count, Plan* plan) const {
   const Node& node = nodes_[index];
   const ColumnType type = node.type.type;
@@ -243,8 +243,7 @@ size_t ArrowImage::ImageBytes(int64_t begin, int64_t count) const {
   return MakePlan(begin, count).bytes;
 }
 
-// Bisection: an image of more rows is never smaller. Rows that fit: `fits`; that do not:
-// `too_many`.
+// Bisects, because an image of more rows is never smaller: `fits` rows fit, `too_many` do not.
 int64_t ArrowImage::RowsWithin(int64_t begin, size_t max_bytes) const {
   int64_t fits = 1;
   int64_t too_many = rows() - begin + 1;
@@ -259,7 +258,7 @@ int64_t ArrowImage::RowsWithin(int64_t begin, size_t max_bytes) const {
 void ArrowImage::Write(int64_t begin, int64_t count, std::span<std::byte> image) const {
   const Plan plan = MakePlan(begin, count);
   Require(image.size() == plan.bytes, ErrorCode::kInternal,
-          "an image of {} bytes was given a buffer of {} bytes", plan.bytes, image.size());
+          "a batch image of {} bytes does not fit a buffer of {} bytes", plan.bytes, image.size());
   const ImageHeader header = {kImageMagic, kImageVersion,
                               plan.bytes,  static_cast<uint64_t>(count),
                               columns_,    static_cast<uint32_t>(nodes_.size())};

@@ -1,5 +1,5 @@
-// Copies rows of an Arrow batch into batch images. Large values of binary views that are all in one
-// local file of this process (mapped_file.h) are referenced, not copied.
+// Copies rows of an Arrow batch into batch images. Binary views with large values are referenced,
+// not copied, if this process maps one local file with all of them (mapped_file.h).
 #pragma once
 
 #include <cstddef>
@@ -16,8 +16,8 @@
 
 namespace hearth::batch {
 
-// References the two structs, which must outlive it. Slices (offset != 0) are written from their
-// first row on: images have no slice offsets. Const calls are thread-safe.
+// References the two structs, which must outlive it. Images have no slice offsets, so row 0 is the
+// first row of a sliced array. Const calls are thread-safe.
 class ArrowImage {
  public:
   // Throws kInvalidArgument, naming column and type, for a type that images do not support.
@@ -39,7 +39,7 @@ class ArrowImage {
     ArrowType type;
     const ArrowArray* array;
     uint32_t children;
-    std::shared_ptr<const formats::MappedFile> file = nullptr;  // that holds its values, or null
+    std::shared_ptr<const formats::MappedFile> file = nullptr;  // file with all its values, or null
   };
   // A node's slice in one image: physical values [begin, begin + entry.length).
   struct NodeSlice {

@@ -36,7 +36,8 @@ struct BatchBuilder::Column {
   }
 
   void Export() {
-    // Arrow's order: validity, then offsets, then data. A list has no data; its child has.
+    // Arrow's order: validity, then offsets, then data. A list has no data buffer; its child has
+    // one.
     buffers.assign(1, validity.empty() ? nullptr : validity.data());
     if (!offsets.empty()) buffers.push_back(offsets.data());
     if (views != nullptr) {
@@ -184,8 +185,8 @@ BatchBuilder& BatchBuilder::AddFlatFloatLists(std::string name, std::vector<floa
   return Add(std::move(column), {});
 }
 
-// The structs point into the columns and into the vectors of pointers, so both must not change as
-// long as the export is in use.
+// The structs point into the columns and into the vectors of pointers, so neither may change while
+// the export is in use.
 void BatchBuilder::Export(ArrowSchema* schema, ArrowArray* array) {
   static const void* const kNoBuffer = nullptr;
   schema_pointers_.clear();
@@ -244,8 +245,7 @@ std::shared_ptr<const BatchView> BatchBuilder::Build() {
   ArrowSchema schema;
   ArrowArray array;
   Export(&schema, &array);
-  // By way of the image, so that a built batch is validated and laid out like one that was
-  // received.
+  // Builds an image first, so that a built batch is validated and laid out like a received one.
   const ArrowImage image(schema, array);
   // uint64_t gives the temporary block the alignment of an image.
   std::vector<uint64_t> bytes(image.ImageBytes(0, image.rows()) / sizeof(uint64_t));

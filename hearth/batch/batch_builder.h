@@ -33,12 +33,12 @@ class BatchBuilder {
                           const Nulls& nulls = {});
   BatchBuilder& AddBinary(std::string name, const std::vector<std::string>& v,
                           const Nulls& nulls = {});
-  // As AddBinary(), but as views without a copy: the values must outlive what is exported.
+  // Like AddBinary(), but adds views instead of copies: the values must outlive the exported batch.
   BatchBuilder& AddBinaryViews(std::string name, const std::vector<std::string_view>& values,
                                const Nulls& nulls = {});
   BatchBuilder& AddFloatList(std::string name, const std::vector<std::vector<float>>& lists,
                              const Nulls& nulls = {});
-  // As AddFloatList(), from flat values: row i has values [offsets[i], offsets[i + 1]).
+  // Like AddFloatList(), but takes flat values: row i has values [offsets[i], offsets[i + 1]).
   BatchBuilder& AddFlatFloatLists(std::string name, std::vector<float> values,
                                   std::vector<int32_t> offsets);
   BatchBuilder& AddInt32List(std::string name, const std::vector<std::vector<int32_t>>& lists,
@@ -47,11 +47,11 @@ class BatchBuilder {
   // A batch that owns its image; the builder may be used again afterwards.
   std::shared_ptr<const BatchView> Build();
 
-  // Exports the rows through Arrow's C data interface. Valid until the builder is changed or
-  // destroyed; release has no effect.
+  // Exports the rows through Arrow's C data interface. The structs are valid until the builder is
+  // changed or destroyed; releasing them has no effect.
   void Export(ArrowSchema* schema, ArrowArray* array);
-  // Exports once, for a receiver that calls release: shares ownership of `owner`, which must own
-  // this builder, until then.
+  // Like Export(), but the structs share ownership of `owner`, which must own this builder, until
+  // the receiver releases them. May be called once.
   void ExportOnce(const std::shared_ptr<const void>& owner, ArrowSchema* schema, ArrowArray* array);
 
  private:

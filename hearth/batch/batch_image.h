@@ -11,7 +11,8 @@ inline constexpr uint32_t kImageMagic = 0x54414248;  // "HBAT"
 inline constexpr uint32_t kImageVersion = 1;
 // Alignment of every buffer in the image; images should be aligned to it too.
 inline constexpr uint64_t kImageAlignment = 64;
-// Limits of nesting and size, so that a damaged table costs no more than its own bytes.
+// Limits of nesting and size, so that a damaged table cannot cause deep recursion or large
+// allocations.
 inline constexpr int kMaxNesting = 16;
 inline constexpr uint32_t kMaxNodes = 1 << 16;
 
@@ -25,7 +26,7 @@ struct ImageHeader {
   uint32_t nodes;    // all nodes; they follow this header in pre-order
 };
 
-// A column or a child of one. Offset 0: the buffer is absent.
+// A column or a child of one. An absent buffer has offset 0.
 struct ImageNode {
   uint32_t type;      // ColumnType
   uint32_t children;  // direct children
@@ -39,7 +40,8 @@ struct ImageNode {
   uint64_t data_bytes;
 };
 
-// File that holds a column's values, followed by its absolute path; at `offsets` of the node.
+// The file that contains a column's values. Stored at `offsets` of the node and followed by the
+// file's absolute path.
 struct ImageFile {
   uint64_t bytes;
   int64_t modified_ns;

@@ -15,7 +15,8 @@ namespace {
 
 using formats::MappedFile;
 
-// Longer lengths cannot belong to an image in memory; below it, products cannot overflow.
+// Larger counts cannot occur in an image in memory, and smaller counts cannot overflow when
+// multiplied.
 constexpr uint64_t kMaxLength = uint64_t{1} << 48;
 
 template <typename... Args>
@@ -31,12 +32,12 @@ template <typename Offset>
 void CheckOffsets(const void* buffer, uint64_t length, uint64_t limit, std::string_view name) {
   const auto* offsets = static_cast<const Offset*>(buffer);
   bool sound = offsets[0] >= 0 && static_cast<uint64_t>(offsets[length]) <= limit;
-  // Without an early exit the loop is vectorised, and valid images are the common case.
+  // The loop has no early exit so that it is vectorised; valid images are the common case.
   for (uint64_t i = 0; i < length; ++i) sound &= offsets[i] <= offsets[i + 1];
   RequireSound(sound, "the offsets of column '{}' do not ascend from 0 to at most {}", name, limit);
 }
 
-// For a file of `limit` bytes. An Arrow view is below 2 GiB, so a value is too.
+// `limit` is the file's size. Values are below 2 GiB, because they are exported as Arrow views.
 void CheckLocations(const FileLocation* locations, uint64_t length, uint64_t limit,
                     std::string_view name) {
   bool sound = true;
@@ -47,10 +48,10 @@ void CheckLocations(const FileLocation* locations, uint64_t length, uint64_t lim
   RequireSound(sound, "values of column '{}' are outside its file of {} bytes", name, limit);
 }
 
-// Walks the nodes in pre-order and builds their views, checking each bound once.
-// The image may come from another process through shared memory, or from a disk. Nothing in it is
-// used before it is checked: an offset is compared with the image's size, a count is bounded before
-// it is multiplied.
+// Walks the nodes in pre-order and builds their views, checking each bound once. The image may come
+// from another process through shared memory, or from a disk. Therefore every field is checked
+// before use: an offset is compared with the image's size, and a count is bounded before it is
+// multiplied.
 class Reader {
  public:
   explicit Reader(std::span<const std::byte> image) : image_(image) {
@@ -58,13 +59,14 @@ class Reader {
     RequireSound(image.size() >= sizeof(header_), "{} bytes cannot hold a header", image.size());
     std::memcpy(&header_, image.data(), sizeof(header_));
     RequireSound(header_.magic == kImageMagic && header_.version == kImageVersion,
-                 "it starts with {:#x}, version {}", header_.magic, header_.version);
-    RequireSound(header_.bytes == image.size(), "its header has {} bytes, but it has {}",
+                 "it starts with the magic number {:#x} and version {}", header_.magic,
+                 header_.version);
+    RequireSound(header_.bytes == image.size(), "its header claims {} bytes, but it has {}",
                  header_.bytes, image.size());
     RequireSound(header_.nodes <= kMaxNodes && header_.columns <= header_.nodes &&
                      sizeof(header_) + header_.nodes * sizeof(ImageNode) <= image.size(),
                  "its table of {} nodes does not fit into {} bytes", header_.nodes, image.size());
-    RequireSound(header_.rows <= kMaxLength, "its header has {} rows", header_.rows);
+    RequireSound(header_.rows <= kMaxLength, "its header claims {} rows", header_.rows);
   }
 
   int64_t rows() const { return static_cast<int64_t>(header_.rows); }
@@ -84,7 +86,7 @@ class Reader {
 
  private:
   std::vector<ColumnView> ReadNodes(uint32_t count, int depth) {
-    RequireSound(depth <= kMaxNesting, "columns are nested deeper than {}", kMaxNesting);
+    RequireSound(depth <= kMaxNesting, "columns are nested deeper than {} levels", kMaxNesting);
     RequireSound(count <= header_.nodes - next_, "its table ends too early");
     std::vector<ColumnView> views;
     views.reserve(count);
@@ -102,7 +104,7 @@ class Reader {
     const std::string_view name(reinterpret_cast<const char*>(image_.data()) + node.name_offset,
                                 node.name_bytes);
     RequireSound(IsKnownColumnType(node.type), "column '{}' has type {}", name, node.type);
-    // Before any product of these numbers below.
+    // Checked before these numbers are multiplied below.
     RequireSound(node.length <= kMaxLength && node.list_size <= kMaxLength,
                  "column '{}' has {} values of list size {}", name, node.length, node.list_size);
     const ArrowType type = {static_cast<ColumnType>(node.type),
@@ -130,7 +132,7 @@ class Reader {
     const uint64_t need = type.type == ColumnType::kBool
                               ? bit_bytes
                               : node.length * static_cast<uint64_t>(NumberWidth(type.type));
-    RequireSound(node.data_bytes >= need, "column '{}' needs {} bytes and has {}", name, need,
+    RequireSound(node.data_bytes >= need, "column '{}' needs {} bytes, but has {}", name, need,
                  node.data_bytes);
     buffers.data_bytes = static_cast<int64_t>(node.data_bytes);
     return buffers;
@@ -174,12 +176,12 @@ class Reader {
     for (const ColumnView& child : children) {
       const auto length = static_cast<uint64_t>(child.length());
       RequireSound(!is_struct || length >= node.length, "struct column '{}' is too short", name);
-      // Division, because the product of two such numbers may overflow.
+      // Divides, because the product of these numbers may overflow.
       RequireSound(type.type != ColumnType::kFixedSizeList || node.length == 0 ||
                        node.list_size <= length / node.length,
                    "list column '{}' is too short", name);
     }
-    // Offsets are checked last: their limit is the child's length, which is known only now.
+    // Offsets are checked last, because their limit, the child's length, is not known earlier.
     const uint64_t limit = IsList(type.type) ? children[0].length() : node.data_bytes;
     const int64_t width = OffsetWidth(type.type);
     if (width == 4) CheckOffsets<int32_t>(buffers.offsets, node.length, limit, name);
@@ -202,8 +204,8 @@ class Reader {
   uint64_t file_bytes_ = 0;
 };
 
-// aligned_alloc needs a size that is a multiple of the alignment. The view follows the bytes, so it
-// is destroyed first.
+// aligned_alloc requires a size that is a multiple of the alignment. The view is declared after the
+// bytes, so it is destroyed first.
 struct OwnedImage {
   explicit OwnedImage(std::span<const std::byte> image)
       : bytes(

@@ -1,5 +1,5 @@
-// A batch of rows for readers: named columns over a batch image (docs/format_batch.md) in memory
-// owned by others: a ring, a mapped spill file or a heap block.
+// A batch of rows for readers: named columns over a batch image (docs/format_batch.md). The image's
+// memory belongs to a ring, a mapped spill file or a heap block.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +18,9 @@ namespace hearth::batch {
 class BatchView {
  public:
   // Validates every bound of the image, so that later reads stay inside it; throws kDataLoss for a
-  // damaged image. The image must be 8-byte aligned and outlive the view. Maps files that hold
-  // values and keeps them mapped: throws as MappedFile::Find() and CheckUnchanged() do.
+  // damaged image. The image must be 8-byte aligned and outlive the view. Maps the files that
+  // contain values and keeps them mapped; also throws the errors of MappedFile::Find() and
+  // CheckUnchanged().
   explicit BatchView(std::span<const std::byte> image);
 
   std::span<const std::byte> image() const { return image_; }
@@ -31,7 +32,7 @@ class BatchView {
   // Null if there is no such column.
   const ColumnView* FindColumn(std::string_view name) const;
 
-  // Files that hold values, and the total size of those values.
+  // Files that contain values, and the total size of those values.
   const std::vector<std::shared_ptr<const formats::MappedFile>>& files() const { return files_; }
   uint64_t file_bytes() const { return file_bytes_; }
 

@@ -39,7 +39,7 @@ TEST(BatchView, BatchWithoutRowsOrColumnsIsValid) {
   EXPECT_EQ(BatchBuilder().Build()->columns().size(), 0u);
 }
 
-// Reads everything that the view offers.
+// Reads every value through every accessor.
 int64_t SumOfAll(const ColumnView& column) {
   int64_t sum = static_cast<int64_t>(column.name().size());
   std::vector<float> scratch;

@@ -12,7 +12,8 @@
 
 namespace hearth::batch {
 
-// Location of a value: up to kInlineBytes are stored in the view, others at an offset in a buffer.
+// Location of a value: up to kInlineBytes are stored in the view, longer values at an offset in a
+// buffer.
 struct ByteView {
   static constexpr int32_t kInlineBytes = 12;
 
@@ -23,8 +24,8 @@ struct ByteView {
 };
 static_assert(sizeof(ByteView) == 16);
 
-// The value at `index`, which counts from the array's first value; empty for null. The array's
-// buffers are validity, views, value buffers and their sizes.
+// Returns the value at `index`, relative to the array's first value; empty for null. The array's
+// buffers are validity, views, value buffers and the sizes of the value buffers.
 inline std::string_view ViewedBytes(const ArrowArray& array, int64_t index) {
   const auto* validity = static_cast<const uint8_t*>(array.buffers[0]);
   if (validity != nullptr && (validity[index / 8] >> index % 8 & 1) == 0) return {};
@@ -36,10 +37,10 @@ inline std::string_view ViewedBytes(const ArrowArray& array, int64_t index) {
   return {at, static_cast<size_t>(view.bytes)};
 }
 
-// Builds such an array over values that are not copied. Not thread-safe.
+// Builds an array of views without copying the values. Not thread-safe.
 class ByteViews {
  public:
-  // Throws kResourceExhausted for a value of 2 GiB; `column` is for the error message.
+  // Throws kResourceExhausted for a value of 2 GiB or more; `column` is named in the error.
   void Append(std::string_view value, std::string_view column) {
     Require(value.size() <= INT32_MAX, ErrorCode::kResourceExhausted,
             "a value of column '{}' has {} bytes; the limit is 2 GiB", column, value.size());
@@ -55,7 +56,7 @@ class ByteViews {
     sizes_.back() = std::max(sizes_.back(), int64_t{view.offset} + view.bytes);
   }
 
-  // Appends the array's buffers after its validity; they are valid until these views change.
+  // Appends all of the array's buffers except validity; they are valid until these views change.
   void AddBuffers(std::vector<const void*>* buffers) const {
     static constexpr int64_t kNoSize = 0;
     buffers->push_back(views_.data());
@@ -64,7 +65,8 @@ class ByteViews {
   }
 
  private:
-  // Starts another buffer if the value is before the last one, or too long after its start.
+  // Starts another buffer if the value is before the start of the last one, or ends 2 GiB or more
+  // after that start.
   void StartBufferFor(std::string_view value) {
     const auto at = reinterpret_cast<uintptr_t>(value.data());
     const auto begin = starts_.empty() ? 0 : reinterpret_cast<uintptr_t>(starts_.back());

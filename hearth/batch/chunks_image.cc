@@ -22,7 +22,7 @@ ChunksImage::ChunksImage(std::span<const std::string_view> chunks, bool last)
   // The offsets of a binary column are int32.
   Require(data_bytes_ <= std::numeric_limits<int32_t>::max(), ErrorCode::kInvalidArgument,
           "{} chunks of {} bytes are too large for one batch", chunks_.size(), data_bytes_);
-  // The table and names, then three buffers: offsets, bytes of the chunks, one bit for each chunk.
+  // The table and names, then three buffers: offsets, bytes of the chunks, one bit per chunk.
   offsets_at_ = AlignImage(kTableBytes + kNames.size());
   data_at_ = AlignImage(offsets_at_ + (chunks_.size() + 1) * sizeof(int32_t));
   flags_at_ = AlignImage(data_at_ + data_bytes_);
@@ -31,7 +31,7 @@ ChunksImage::ChunksImage(std::span<const std::string_view> chunks, bool last)
 
 void ChunksImage::Write(std::span<std::byte> image) const {
   Require(image.size() == bytes_, ErrorCode::kInternal,
-          "an image of {} bytes was given a buffer of {} bytes", bytes_, image.size());
+          "a batch image of {} bytes does not fit a buffer of {} bytes", bytes_, image.size());
   const ImageHeader header = {kImageMagic, kImageVersion, bytes_, chunks_.size(), 2, 2};
   ImageNode nodes[2] = {};
   nodes[0].type = static_cast<uint32_t>(ColumnType::kBinary);
@@ -53,7 +53,8 @@ void ChunksImage::Write(std::span<std::byte> image) const {
   auto* offsets = reinterpret_cast<int32_t*>(image.data() + offsets_at_);
   std::byte* const data = image.data() + data_at_;
   auto* flags = reinterpret_cast<uint8_t*>(image.data() + flags_at_);
-  // The ring's memory holds bytes of earlier entries; the loop below only sets bits.
+  // Clears the bits: the loop below only sets bits, and the ring's memory contains bytes of earlier
+  // entries.
   std::memset(flags, 0, nodes[1].data_bytes);
   int32_t end = 0;
   for (size_t i = 0; i < chunks_.size(); ++i) {

@@ -11,8 +11,8 @@ namespace hearth::batch {
 // Columns `piece` (binary) and `last` (bool). References the chunks, which must outlive it.
 class ChunksImage {
  public:
-  // `last`: whether the final chunk completes its value; all other chunks do. Throws
-  // kInvalidArgument for 2 GiB or more.
+  // `last`: whether the final chunk completes its value; every other chunk completes one. Throws
+  // kInvalidArgument if the chunks have 2 GiB or more in total.
   ChunksImage(std::span<const std::string_view> chunks, bool last);
 
   int64_t rows() const { return static_cast<int64_t>(chunks_.size()); }

@@ -12,7 +12,7 @@
 namespace hearth::batch {
 namespace {
 
-// Memory for an image, full of ones.
+// Memory for an image, filled with ones.
 class DirtyImage {
  public:
   explicit DirtyImage(size_t size) : words_((size + 7) / 8, ~uint64_t{0}), size_(size) {}

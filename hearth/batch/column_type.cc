@@ -10,7 +10,7 @@ namespace {
 
 struct TypeRow {
   ColumnType type;
-  std::string_view format;  // a prefix for the fixed-size list
+  std::string_view format;  // a prefix for fixed-size lists
   std::string_view name;
   int64_t number_width;
   int64_t offset_width;
@@ -39,7 +39,7 @@ constexpr std::array<TypeRow, 20> kTypes = {{
     {ColumnType::kFileBinary, "vz", "binary", 0, 0},
 }};
 
-// The rows are in the order of the enumerators, which start at 1.
+// Table rows are in the order of the enumerators, which start at 1.
 const TypeRow& RowOf(ColumnType type) { return kTypes[static_cast<uint32_t>(type) - 1]; }
 
 }  // namespace
@@ -52,8 +52,8 @@ bool ParseArrowFormat(std::string_view format, ArrowType* type) {
     const auto parsed = std::from_chars(format.data() + kFixed.size(), end, type->list_size);
     return parsed.ec == std::errc() && parsed.ptr == end && type->list_size >= 0;
   }
-  // Views become plain strings and binaries in an image. So they come before the table, where "vz"
-  // is only the format in which kFileBinary is exported.
+  // Views become plain strings and binaries in an image. They are handled before the table lookup,
+  // because in the table "vz" means kFileBinary, which is only exported.
   if (format == "vu" || format == "vz") {
     *type = {format == "vu" ? ColumnType::kUtf8 : ColumnType::kBinary, 0, true};
     return true;
@@ -80,7 +80,7 @@ int64_t NumberWidth(ColumnType type) { return RowOf(type).number_width; }
 
 int64_t OffsetWidth(ColumnType type) { return RowOf(type).offset_width; }
 
-// Here and below: comparisons instead of the table, as these run for every value.
+// Runs for every value, like the functions below, so it compares instead of using the table.
 bool IsBytes(ColumnType type) {
   return (type >= ColumnType::kUtf8 && type <= ColumnType::kLargeBinary) ||
          type == ColumnType::kFileBinary;

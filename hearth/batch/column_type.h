@@ -31,7 +31,7 @@ enum class ColumnType : uint32_t {
   kFileBinary = 20,  // binary whose values are in a file (mapped_file.h)
 };
 
-// A type with the parameters that Arrow's format string gives it.
+// A type and its parameters, as in an Arrow format string.
 struct ArrowType {
   ColumnType type;
   int64_t list_size;   // for a fixed-size list, else 0

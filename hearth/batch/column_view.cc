@@ -52,7 +52,7 @@ bool IsNumberOrBool(ColumnType type) { return type <= ColumnType::kFloat64; }
 
 bool IsByte(ColumnType type) { return type == ColumnType::kInt8 || type == ColumnType::kUint8; }
 
-// Called for every value, so it avoids the lookup in the type table.
+// Called for every value, so it does not use the type table.
 bool HasWideOffsets(ColumnType type) {
   return type == ColumnType::kLargeUtf8 || type == ColumnType::kLargeBinary ||
          type == ColumnType::kLargeList;
@@ -95,7 +95,7 @@ int64_t ColumnView::AsInt64(int64_t row) const {
   return value;
 }
 
-// In items of the child for lists, in bytes for strings.
+// Counted in items of the child for lists, in bytes for strings.
 ColumnView::Range ColumnView::ValueRange(int64_t row) const {
   if (type() == ColumnType::kFixedSizeList) return {row * list_size(), (row + 1) * list_size()};
   if (HasWideOffsets(type())) {
@@ -116,7 +116,7 @@ std::string_view ColumnView::Bytes(int64_t row) const {
   const bool listed = IsList(type()) && IsByte(children_[0].type());
   RequireValue(row, IsBytes(type()) || listed, "a string or binary");
   const Range range = ValueRange(row);
-  // An empty column has no data buffer, so no pointer may be computed from it.
+  // An empty column has no data buffer, so pointer arithmetic on it would be undefined.
   if (range.begin == range.end) return {};
   for (int64_t i = range.begin; listed && children_[0].buffers_.validity && i < range.end; ++i) {
     Require(!children_[0].IsNull(i), ErrorCode::kDataLoss,
@@ -160,7 +160,7 @@ std::span<const float> ColumnView::FloatList(int64_t row, std::vector<float>* sc
     }
   }
   const auto count = static_cast<size_t>(range.end - range.begin);
-  // The usual case: no copy.
+  // The common case needs no copy.
   if (values.type() == ColumnType::kFloat32) {
     return {ValuesOf<float>(values.buffers_) + range.begin, count};
   }
@@ -186,14 +186,14 @@ void ColumnView::PrefetchEntry(int64_t row) const {
   }
 }
 
-// Reads the row's entry, so this is called for all rows after PrefetchEntry has been.
+// Reads the row's offsets, so callers first call PrefetchEntry for all rows.
 void ColumnView::PrefetchValue(int64_t row) const {
   const bool list = IsList(type());
   if (!list && !IsBytes(type())) return;
   const uint8_t* data = list ? children_[0].buffers_.data : buffers_.data;
   const int64_t width = list ? NumberWidth(children_[0].type()) : 1;
   const Range range = ValueRange(row);
-  if (range.begin == range.end || width == 0) return;  // width: bits, or lists in the list
+  if (range.begin == range.end || width == 0) return;  // width 0: items are bits or lists
   __builtin_prefetch(data + range.begin * width);
   // Short values often end in the next cache line; the hardware prefetcher handles long ones.
   __builtin_prefetch(data + std::min(range.begin * width + kCacheLine, range.end * width - 1));

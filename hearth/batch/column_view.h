@@ -1,4 +1,4 @@
-// Typed access to one column of a batch, over bytes owned by others.
+// Typed access to one column of a batch. Does not own the bytes.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,10 @@ namespace hearth::batch {
 // Buffers of one column in Arrow's layout, starting at the column's first value.
 struct ColumnBuffers {
   const uint8_t* validity = nullptr;  // bit i set: value i is not null; nullptr: no nulls
-  const void* offsets = nullptr;      // length + 1 of int32 or int64; strings and lists
+  const void* offsets = nullptr;      // length + 1 offsets, int32 or int64, of strings and lists
   const uint8_t* data = nullptr;      // values, bits of bools, or bytes of strings
   int64_t data_bytes = 0;
-  // Location of each value in a file; `data` is then the file's bytes.
+  // Location of each value in a file; `data` then points to the file's bytes.
   const FileLocation* locations = nullptr;
 };
 
@@ -53,12 +53,12 @@ class ColumnView {
   // Number of values in a list; 1 for a number.
   int64_t ListLength(int64_t row) const;
 
-  // A list of numbers as floats; a single number is a list of one. Points into the batch if the
-  // values are float32, else into `scratch`.
+  // Returns a list of numbers as floats; a single number is a list of one. The span points into the
+  // batch if the values are float32, else into `scratch`.
   std::span<const float> FloatList(int64_t row, std::vector<float>* scratch) const;
 
-  // Prefetch hints for random access: first for the row's entries in its buffers, then, once these
-  // are cached, for the first bytes of its value.
+  // Prefetch hints for random access: PrefetchEntry for the row's offset or number, then, once that
+  // is cached, PrefetchValue for the first bytes of the value.
   void PrefetchEntry(int64_t row) const;
   void PrefetchValue(int64_t row) const;
 

@@ -11,9 +11,9 @@
 namespace hearth::batch {
 namespace {
 
-// Rows per block, so that their hashes stay in the first-level cache.
+// Rows per block, chosen so that their hashes fit into the L1 cache.
 constexpr int64_t kRowsAtOnce = 256;
-// Odd, so that multiplication loses no bits of earlier rows.
+// Odd, so that the multiplication is invertible and loses no bits of earlier rows.
 constexpr uint64_t kStep = 0x9E3779B97F4A7C15;
 constexpr uint64_t kNull = 0xD1B54A32D192ED03;
 constexpr uint64_t kWidth = 0xA0761D6478BD642F;
@@ -22,7 +22,7 @@ struct Range {
   int64_t begin, end;
 };
 
-// Range of each value's bytes or items.
+// Range of a row's bytes or items.
 class Ranges {
  public:
   explicit Ranges(const ColumnView& column)
@@ -54,7 +54,7 @@ class Ranges {
   int64_t width_, size_;
 };
 
-// A constant of its kind, so that null differs from the number 0 and from an empty string.
+// Uses a separate constant, so that null differs from the number 0 and from an empty string.
 uint64_t AddNull(uint64_t hash) { return (hash ^ kNull) * kStep; }
 
 // Hashes a number of `width` bytes by one multiplication; XXH3 takes three times as long.
@@ -63,7 +63,7 @@ uint64_t AddNumber(uint64_t hash, uint64_t number, uint64_t width) {
   return hash ^ hash >> 32;  // the upper bits depend on all others
 }
 
-// The hash so far is the seed, so the order of columns matters.
+// The previous hash is the seed, so the order of columns matters.
 uint64_t AddBytes(uint64_t hash, const uint8_t* bytes, int64_t count) {
   return XXH3_64bits_withSeed(bytes, static_cast<size_t>(count), hash);
 }
@@ -119,8 +119,8 @@ bool HasNulls(const ColumnView& column, Range values) {
   return false;
 }
 
-// Numeric lists without nulls are hashed as bytes. Other lists hash the hashes of their items; a
-// row's hash must not depend on other rows of its batch.
+// Numeric lists without nulls are hashed as bytes. For other lists, the hashes of the items are
+// hashed, because a row's hash must not depend on other rows of its batch.
 void AddLists(const ColumnView& column, Range rows, uint64_t* hashes) {
   const ColumnView& items = column.children()[0];
   const Ranges ranges(column);
@@ -162,13 +162,13 @@ void AddValues(const ColumnView& column, Range rows, uint64_t* hashes) {
   AddNumbers(column, rows, hashes);
 }
 
-// The numbers of columns and children are part of it, so that a struct's field differs from a
-// column after the struct.
+// Includes the numbers of columns and children, so that a struct's field differs from a column
+// after the struct.
 uint64_t AddNamesAndTypes(uint64_t hash, const std::vector<ColumnView>& columns) {
   hash = AddNumber(hash, columns.size(), sizeof(uint64_t));
   for (const ColumnView& column : columns) {
     hash = XXH3_64bits_withSeed(column.name().data(), column.name().size(), hash);
-    // The storage of a binary's values is not part of its rows.
+    // Binaries hash equally whether their values are in a file or in the batch.
     const ColumnType type =
         column.type() == ColumnType::kFileBinary ? ColumnType::kBinary : column.type();
     hash = AddNumber(hash, static_cast<uint64_t>(type), sizeof(uint32_t));
@@ -181,9 +181,9 @@ uint64_t AddNamesAndTypes(uint64_t hash, const std::vector<ColumnView>& columns)
 }  // namespace
 
 uint64_t HashRows(uint64_t hash, const std::vector<ColumnView>& columns, int64_t rows) {
-  // Each row gets a hash over its columns, column by column: a column's type is examined once for
-  // 256 rows. The rows' hashes are then chained: hash = (hash + h) * kStep for each row's h, which
-  // depends on their order, not on the blocks.
+  // Hashes each row over its columns. Works column by column, so that a column's type is examined
+  // once per 256 rows. Then chains the rows' hashes: hash = (hash + h) * kStep for each row's h.
+  // The result depends on the order of rows but not on the blocks.
   std::array<uint64_t, kRowsAtOnce> hashes;
   for (int64_t begin = 0; begin < rows; begin += kRowsAtOnce) {
     const Range range{begin, std::min(rows, begin + kRowsAtOnce)};

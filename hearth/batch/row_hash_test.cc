@@ -58,7 +58,7 @@ TEST(RowHash, DiffersForEveryPrefixAndEveryChangedRow) {
   }
 }
 
-// Small tables that are easily confused.
+// Small tables whose hashes could easily collide.
 TEST(RowHash, DependsOnOrderNullsAndLengths) {
   using Lists = std::vector<std::vector<float>>;
   std::vector<std::shared_ptr<const BatchView>> tables = {
@@ -126,7 +126,7 @@ TEST(BatchHash, DependsOnRowsNamesTypesAndBatchBoundaries) {
 
 TEST(BatchHash, IgnoresBytesBetweenBuffers) {
   EXPECT_EQ(HashOfNumbers("n"), HashOfNumbers("n", {false, false, false}));
-  // Gaps in a ring's image hold bytes of earlier entries.
+  // Gaps in a ring's image contain bytes of earlier entries.
   const auto hash = [](std::byte fill) {
     BatchBuilder rows;
     rows.AddInt32("n", {1, 2, 3}, {false, true, false}).AddString("s", {"a", "", "b"});
@@ -141,7 +141,7 @@ TEST(BatchHash, IgnoresBytesBetweenBuffers) {
   EXPECT_EQ(hash(std::byte{0}), hash(std::byte{0xff}));
 }
 
-// For example rows of a shuffle, where bytes under a null are the sender's memory.
+// Under a null, rows of a shuffle may contain arbitrary bytes of the sender's memory.
 TEST(BatchHash, IgnoresBytesUnderANull) {
   const BatchBuilder::Nulls second = {false, true, false};
   const auto hash = [&](int32_t number, const std::string& text) {
@@ -153,7 +153,7 @@ TEST(BatchHash, IgnoresBytesUnderANull) {
   EXPECT_EQ(hash(2, "x"), hash(2, "other bytes"));
 }
 
-// Columns built by hand, because BatchBuilder cannot make them.
+// Columns built by hand, because BatchBuilder does not support them.
 class NestedColumns : public ::testing::Test {
  protected:
   static ColumnView Ints(const std::vector<int32_t>& values, const uint8_t* validity = nullptr) {

@@ -19,7 +19,7 @@ namespace {
 
 Fd OpenUnnamed(const std::string& directory) {
   Fd file(::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
-  // Errors of file systems without O_TMPFILE (overlay, NFS).
+  // File systems without O_TMPFILE (overlay, NFS) return these errors.
   if (!file.valid() && (errno == EOPNOTSUPP || errno == EISDIR)) {
     std::string path = directory + "/hearth-spill-XXXXXX";
     file = Fd(::mkostemp(path.data(), O_CLOEXEC));
@@ -50,10 +50,10 @@ void SpillFile::ThrowFull(int error_number) const {
 bool SpillFile::NextFolder() {
   for (const std::string& folder : LocalFolders()) {
     if (std::find(directories_.begin(), directories_.end(), folder) != directories_.end()) continue;
-    // Also if it turns out to be unwritable: each folder is tried once.
+    // Recorded even if the folder turns out to be unwritable, so that each folder is tried once.
     directories_.push_back(folder);
     try {
-      file_ = OpenUnnamed(folder);  // the mappings keep the previous file
+      file_ = OpenUnnamed(folder);  // the mappings keep the previous file alive
     } catch (const Error&) {        // treat an unwritable disk as full
       continue;
     }
@@ -64,11 +64,11 @@ bool SpillFile::NextFolder() {
   return false;
 }
 
-// Writing to preallocated blocks is a quarter faster. If preallocation fails (NFS, an almost full
-// disk), each write allocates its own blocks.
+// Writing to preallocated blocks is 25% faster. If preallocation fails (NFS, an almost full disk),
+// each write allocates its own blocks.
 void SpillFile::Preallocate(uint64_t end) {
-  // Not the whole segment of 64 MiB: the disk is shared, and a small spool would claim space that
-  // it never uses.
+  // Does not allocate the whole segment of 64 MiB: the disk is shared, and a small spool would
+  // never use that space.
   constexpr uint64_t kAhead = 8 << 20;
   if (end <= allocated_) return;
   const uint64_t until = std::min(segment_end_, std::max(end, allocated_ + kAhead));
@@ -80,10 +80,10 @@ void SpillFile::Preallocate(uint64_t end) {
 int SpillFile::AddSegment(size_t least_bytes) {
   const size_t bytes = std::max(segment_bytes_, RoundUpToPages(least_bytes));
   const uint64_t begin = segment_end_;
-  // Only the size changes here; blocks are allocated, or found missing, later.
+  // Changes only the size; blocks are allocated later, and a full disk is noticed then.
   if (::ftruncate(file_.get(), static_cast<off_t>(begin + bytes)) != 0) return errno;
   {
-    // Only the vector is guarded: DropPages() of another thread may walk it while it grows.
+    // Guards only the vector, which DropPages() of another thread may be iterating over.
     const std::lock_guard lock(mutex_);
     segments_.emplace_back(file_.get(), begin, bytes, Mapping::Access::kRead);
   }
@@ -92,14 +92,14 @@ int SpillFile::AddSegment(size_t least_bytes) {
   return 0;
 }
 
-// Writes at `end_`, which Append() advances only afterwards: bytes of a failed write are not part
-// of any image.
+// Writes at `end_`, which Append() advances only after success, so bytes of a failed write are not
+// part of any image.
 int SpillFile::Write(std::span<const std::byte> image) {
   if (image.size() > segment_end_ - end_) {
     if (const int error = AddSegment(image.size()); error != 0) return error;
   }
   Preallocate(end_ + image.size());
-  // Uses write and not the mapping, where a full disk would raise SIGBUS.
+  // Uses pwrite rather than the mapping, in which a full disk would raise SIGBUS.
   for (size_t done = 0; done < image.size();) {
     const ssize_t wrote = ::pwrite(file_.get(), image.data() + done, image.size() - done,
                                    static_cast<off_t>(end_ + done));
@@ -112,8 +112,8 @@ int SpillFile::Write(std::span<const std::byte> image) {
 
 std::span<const std::byte> SpillFile::Append(std::span<const std::byte> image) {
   int first_error = 0;
-  // After any error, not only ENOSPC: another disk may work. If none does, the first error is
-  // reported, as it is the cause.
+  // Tries another disk after any error, not only ENOSPC. If none works, reports the first error,
+  // because it is the cause.
   for (int error = Write(image); error != 0; error = Write(image)) {
     if (first_error == 0) first_error = error;
     if (!NextFolder()) ThrowFull(first_error);
@@ -126,7 +126,7 @@ std::span<const std::byte> SpillFile::Append(std::span<const std::byte> image) {
 
 void SpillFile::DropPages() {
   const std::lock_guard lock(mutex_);
-  // Only a hint, and it cannot fail for file mappings.
+  // Only a hint; cannot fail for file mappings.
   for (const Mapping& segment : segments_) {
     (void)::madvise(segment.data(), segment.size(), MADV_DONTNEED);
   }

@@ -23,8 +23,8 @@ class SpillFile {
   // executor's local folders (local_folders.h); throws kResourceExhausted when all are full.
   std::span<const std::byte> Append(std::span<const std::byte> image);
 
-  // Drops all mapped pages from this process's resident memory. They stay in the page cache while
-  // there is memory, and are mapped again when read. Thread-safe.
+  // Drops all mapped pages from this process's resident memory. They stay in the page cache as long
+  // as memory allows, and are mapped again when read. Thread-safe.
   void DropPages();
 
   uint64_t bytes() const { return bytes_before_ + end_; }
@@ -38,18 +38,18 @@ class SpillFile {
   bool NextFolder();
   [[noreturn]] void ThrowFull(int error_number) const;
 
-  std::vector<std::string> directories_;  // used so far; the last one
-  Fd file_;                               // is in the last directory
+  std::vector<std::string> directories_;  // all folders used so far; file_ is in the last one
+  Fd file_;                               // the current file
   size_t segment_bytes_;
-  // An image never crosses a segment, so one mapping holds all of it.
+  // An image never crosses segments, so one mapping contains all of it.
   std::vector<Mapping> segments_;
   std::mutex mutex_;  // guards segments_, not the bytes
-  // Of the current file.
+  // Offsets in the current file.
   uint64_t segment_begin_ = 0;
   uint64_t segment_end_ = 0;
   uint64_t end_ = 0;
-  uint64_t allocated_ = 0;     // preallocated up to here
-  uint64_t bytes_before_ = 0;  // in earlier files
+  uint64_t allocated_ = 0;     // blocks are preallocated up to here
+  uint64_t bytes_before_ = 0;  // total size of earlier files
 };
 
 }  // namespace hearth::batch

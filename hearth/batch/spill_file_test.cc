@@ -71,7 +71,7 @@ TEST(SpillFile, MissingDirectoryIsNamed) {
   EXPECT_THAT(error.message(), HasSubstr("cannot create a spill file in '/nowhere/at/all'"));
 }
 
-// Descriptor of this process's unnamed file in the folder.
+// Descriptor of this process's unnamed file in `folder`.
 int UnnamedFileIn(const std::filesystem::path& folder) {
   for (int fd = 0; fd < 1024; ++fd) {
     std::error_code none;
@@ -138,7 +138,7 @@ TEST_F(FullDisk, IsReportedWithAdviceAndKeepsTheRows) {
   EXPECT_EQ(first.back(), std::byte{1});
 }
 
-// Additional folders of an executor; deletes them at destruction.
+// Additional folders of an executor; the destructor deletes them.
 class ExecutorFolders {
  public:
   explicit ExecutorFolders(int count) {
@@ -165,7 +165,8 @@ TEST_F(FullDisk, ContinuesInTheNextFolderWithoutLoss) {
   FillDisk();
   SpillFile file(folders[0], 64 << 10);
   std::vector<std::span<const std::byte>> mapped;
-  // Four images fit into a file: first those in the first folder, then those in the second one.
+  // Four images fit into a file, so the first four are in the first folder and the others in the
+  // second.
   for (int i = 0; i < 8; ++i) mapped.push_back(file.Append(Filled(50'000, i)));
   EXPECT_NE(UnnamedFileIn(folders[1]), -1);
   EXPECT_GE(file.bytes(), 400'000u);

@@ -5,8 +5,8 @@
 namespace hearth::batch {
 
 const BatchView& SpilledBatches::Append(std::span<const std::byte> image) {
-  // Before the lock: readers must not wait for the disk. If the image is invalid, its bytes remain
-  // in the file, unused.
+  // Writes before locking, because readers must not wait for the disk. If the image is invalid, its
+  // bytes remain in the file, unused.
   BatchView batch(file_.Append(image));
   CountTouched(image.size());  // the view's checks read the image
   const std::lock_guard lock(mutex_);
@@ -31,11 +31,10 @@ const BatchView& SpilledBatches::at(size_t index) const {
 
 void SpilledBatches::CountTouched(uint64_t bytes) {
   if (touched_bytes_.fetch_add(bytes) + bytes <= resident_bytes_) return;
-  // Two threads may both come here; pages are then dropped twice, which does no harm.
+  // Two threads may reach this point together; dropping the pages twice is harmless.
   touched_bytes_ = 0;
   file_.DropPages();
-  // Pages that are dropped here are read from the file again, so this is a good moment to notice
-  // that it has changed.
+  // Later reads fetch the dropped pages from the file again, so check now that it is unchanged.
   CheckFiles();
   const std::lock_guard lock(mutex_);
   for (const auto& file : other_files_) file->DropPages();

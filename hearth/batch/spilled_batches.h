@@ -1,4 +1,4 @@
-// Batches in a spill file, in arrival order: under a spool, and for later epochs of a cluster's
+// Batches in a spill file, in arrival order. Used by spools, and for later epochs of a cluster's
 // feed.
 #pragma once
 
@@ -17,9 +17,9 @@
 
 namespace hearth::batch {
 
-// One thread appends and truncates; any thread may read. Append throws as SpillFile::Append() and
-// BatchView do. Files that hold values stay mapped and are checked for changes: all calls that read
-// them may throw kDataLoss.
+// One thread appends and truncates; any thread may read. Append also throws the errors of
+// SpillFile::Append() and BatchView. Files that contain values stay mapped and are checked for
+// changes, so all calls that read them may throw kDataLoss.
 class SpilledBatches {
  public:
   // `resident_bytes`: approximate limit of resident mapped bytes; resource managers such as YARN
@@ -35,10 +35,10 @@ class SpilledBatches {
   size_t size() const;
   const BatchView& at(size_t index) const;
 
-  // Call before reading this many bytes: occasionally drops all mapped pages and checks the other
-  // files.
+  // Call before reading this many bytes. Occasionally drops all mapped pages and calls
+  // CheckFiles().
   void CountTouched(uint64_t bytes);
-  // Throws kDataLoss if a file that holds values was modified since its first use.
+  // Throws kDataLoss if a file that contains values was modified since its first use.
   void CheckFiles() const;
 
  private:

@@ -37,10 +37,10 @@ int64_t ListOffset(const ColumnView& column, int64_t row) {
   return static_cast<const int32_t*>(column.buffers().offsets)[row];
 }
 
-// Encodes one column's entries of the examples' feature maps.
-// Example { features = 1: Features { feature = 1: map entries { key = 1, value = 2: Feature } } },
-// and a Feature has one of bytes_list = 1, float_list = 2, int64_list = 3, each with value = 1. The
-// messages nest by length, so a row's payload is encoded first and the lengths around it are
+// Encodes one column's entries of the examples' feature maps. Example { features = 1: Features {
+// feature = 1: map entries { key = 1, value = 2: Feature } } }, and a Feature has one of bytes_list
+// = 1, float_list = 2, int64_list = 3, each with value = 1. Each nested message is prefixed with
+// its length, so a row's payload is encoded first, and the lengths of the enclosing messages are
 // computed from it.
 class FeatureEncoder {
  public:

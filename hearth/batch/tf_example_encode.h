@@ -9,8 +9,8 @@
 namespace hearth::batch {
 
 // Calls put(example) for each row: numbers and bools become int64 or float lists, strings and
-// binaries bytes lists, lists likewise; nulls are omitted. Throws kInvalidArgument, naming the
-// column, for other types.
+// binaries become bytes lists, and lists are encoded like their items; nulls are omitted. Throws
+// kInvalidArgument, naming the column, for other types.
 void EncodeExamples(const BatchView& rows, const std::function<void(std::string_view)>& put);
 
 }  // namespace hearth::batch

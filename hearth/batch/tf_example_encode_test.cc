@@ -94,7 +94,7 @@ TEST(TfExample, ExamplesMayHaveTheirFeaturesInAnyOrder) {
   EXPECT_THAT(rows.columns()[1].ints, ElementsAre(2, 4, 4, 6, 2));
 }
 
-// Checks that consecutive rows decode as each does alone.
+// Checks that each row decodes the same after other rows as it does alone.
 TEST(TfExample, DecodingDoesNotDependOnEarlierExamples) {
   std::mt19937 random(3);
   const auto integer = [&] { return static_cast<int64_t>(random() >> (random() % 31)); };

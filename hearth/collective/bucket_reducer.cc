@@ -9,8 +9,8 @@
 
 namespace hearth::collective {
 
-// Greedy, from the last piece to the first. A function of the sizes alone: all ranks get the same
-// buckets without an exchange.
+// Greedy, from the last piece to the first. The result depends only on the sizes, so all ranks get
+// the same buckets without communication.
 std::vector<Bucket> MakeBuckets(const std::vector<size_t>& piece_counts, size_t bucket_bytes) {
   const size_t limit = std::max<size_t>(bucket_bytes / sizeof(float), 1);
   size_t begin = 0;
@@ -73,7 +73,7 @@ void BucketReducer::Wait(Deadline deadline) {
   Require(deadline.Wait(changed_, lock, over), ErrorCode::kDeadlineExceeded,
           "only {} of {} gradient buckets were summed before the deadline", reduced_,
           buckets_.size());
-  // The error stays, so that every later call fails as well; no new round starts.
+  // error_ is not cleared, so that every later call fails as well, and no new round starts.
   if (error_ != nullptr) std::rethrow_exception(error_);
   StartRound();
 }
@@ -92,8 +92,8 @@ void BucketReducer::MarkReady(size_t piece) {
 }
 
 void BucketReducer::Loop() {
-  // The buckets are reduced in their order, although a later one may be complete first: all ranks
-  // must call the same operation at the same time.
+  // The buckets are reduced in launch order, even if a later one is complete first, because all
+  // ranks must call the same operations in the same order.
   const auto next_is_ready = [this] {
     return reduced_ < buckets_.size() && missing_[reduced_] == 0;
   };
@@ -102,14 +102,15 @@ void BucketReducer::Loop() {
     changed_.wait(lock, [&] { return stopping_ || next_is_ready(); });
     if (stopping_) return;
     const Bucket& bucket = buckets_[reduced_];
-    // Ready must not wait for the network: the backward pass calls it.
+    // Unlocks the mutex, because the backward pass calls Ready, which must not wait for the
+    // network.
     lock.unlock();
     const std::exception_ptr error = Reduce(bucket);
     lock.lock();
     error_ = error;
     ++reduced_;
     changed_.notify_all();
-    // The group is broken: no later operation can succeed.
+    // The group is broken, so no later operation can succeed.
     if (error_ != nullptr) return;
   }
 }

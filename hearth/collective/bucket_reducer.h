@@ -21,8 +21,8 @@ class Group;
 // Options of BucketReducer.
 struct BucketReducerOptions {
   size_t bucket_bytes = 4 << 20;  // a larger piece gets a bucket to itself
-  double timeout_s = 30;          // for the all-reduce of one bucket
-  Memory memory = Memory::kHost;  // of the buffer; kDevice: the default streams write it
+  double timeout_s = 30;          // timeout of the all-reduce of one bucket
+  Memory memory = Memory::kHost;  // of `buffer`; if kDevice, work on the default streams writes it
 };
 
 // Ranges of the buckets, in launch order: the last pieces of the buffer come first.
@@ -33,24 +33,25 @@ struct Bucket {
 };
 std::vector<Bucket> MakeBuckets(const std::vector<size_t>& piece_counts, size_t bucket_bytes);
 
-// Used by one thread. It uses the group from the first Ready to the end of Wait; in between, the
-// group is free for other operations.
+// Used by one thread. It uses the group from the first Ready to the end of Wait; between rounds,
+// the group is free for other operations.
 class BucketReducer {
  public:
-  // `buffer` holds the pieces one after another. It comes from group.Allocate or is device memory
-  // and, like `group`, outlives the reducer.
+  // `buffer` holds the pieces one after another. It is memory from group.Allocate or of the device.
+  // Both `buffer` and `group` outlive the reducer.
   BucketReducer(Group& group, float* buffer, const std::vector<size_t>& piece_counts,
                 const BucketReducerOptions& options = {});
   BucketReducer(const BucketReducer&) = delete;
   BucketReducer& operator=(const BucketReducer&) = delete;
-  // Waits for the running bucket, for at most its `timeout_s`; Group::Abort ends it at once.
+  // Waits for the running all-reduce, at most `timeout_s`; Group::Abort ends it at once.
   ~BucketReducer();
 
-  // Reports that the gradient of `piece` is final for this round. Any order; once per round.
+  // Reports that the gradient of `piece` is final for this round. Called once per piece and round,
+  // in any order.
   void Ready(size_t piece);
   // Counts the remaining pieces as ready, waits until all buckets are reduced and starts the next
-  // round. Throws the error of a failed all-reduce (Group::Run), and again at every later call;
-  // kDeadlineExceeded if the deadline passes first: the round then continues.
+  // round. Throws the error of a failed all-reduce (Group::Run), at every later call too; throws
+  // kDeadlineExceeded if the deadline passes first, but the round then continues.
   void Wait(Deadline deadline);
 
  private:
@@ -72,7 +73,7 @@ class BucketReducer {
   size_t reduced_ = 0;
   bool stopping_ = false;
   std::exception_ptr error_;
-  Thread thread_;  // last: it uses everything above, and is joined first
+  Thread thread_;  // last, so that it is joined before the members that it uses are destroyed
 };
 
 }  // namespace hearth::collective

@@ -33,7 +33,7 @@ TEST(MakeBuckets, APieceLargerThanABucketGetsItsOwnBucket) {
             (std::vector<std::vector<size_t>>{{2, 3, 1005, 1010}, {1, 2, 5, 1005}, {0, 1, 0, 5}}));
 }
 
-TEST(MakeBuckets, NoPiecesNoBuckets) { EXPECT_TRUE(MakeBuckets({}, 100).empty()); }
+TEST(MakeBuckets, WithoutPiecesThereAreNoBuckets) { EXPECT_TRUE(MakeBuckets({}, 100).empty()); }
 
 class Reducer : public WiringTest {};
 
@@ -50,7 +50,7 @@ TEST_P(Reducer, SumsPiecesReadyInAnyOrder) {
         std::fill(piece, piece + counts[p],
                   static_cast<float>(group.rank() * 100 + static_cast<int>(p) + round));
       }
-      // Each rank in a different order; Wait handles the last piece.
+      // Each rank reports its pieces in a different order. The last piece is left to Wait.
       for (size_t i = 1; i < counts.size(); ++i) {
         reducer.Ready((i * 5 + static_cast<size_t>(group.rank())) % counts.size());
       }

@@ -18,7 +18,7 @@ constexpr DataType kTypes[] = {DataType::kFloat32,  DataType::kFloat64, DataType
 constexpr Op kReductions[] = {Op::kSum, Op::kMean, Op::kMin, Op::kMax};
 constexpr Wire kWires[] = {Wire::kFloat32, Wire::kFloat16, Wire::kBfloat16};
 
-// `what`: for the error about a value that the C interface does not have.
+// `what` names the kind of value in the error, if the C interface does not define the value.
 template <typename Entry, size_t kSize>
 Entry Translate(const Entry (&table)[kSize], int value, const char* what) {
   Require(value >= 0 && static_cast<size_t>(value) < kSize, ErrorCode::kInvalidArgument,
@@ -35,7 +35,7 @@ Request RequestOf(const hearth_operation& operation, int world) {
   request.op = Translate(kReductions, operation.reduction, "a reduction");
   request.wire = Translate(kWires, operation.wire, "a wire format");
   request.peer = operation.root;
-  // The interface passes no length: there is one count per rank.
+  // The C interface passes no length because `counts` has one entry per rank.
   if (operation.counts != nullptr) {
     const std::span<const size_t> counts(operation.counts, static_cast<size_t>(world));
     request.counts.assign(counts.begin(), counts.end());
@@ -49,7 +49,7 @@ Request RequestOf(const hearth_operation& operation, int world) {
   return request;
 }
 
-// The codes on which a caller can decide what to do; the text of the error says the rest.
+// Distinguishes the codes that a caller can act on; the message contains the rest.
 hearth_result ResultOf(ErrorCode code) {
   switch (code) {
     case ErrorCode::kInvalidArgument:

@@ -1,6 +1,6 @@
-/* C interface to background operations, for plug-ins that do not link with the core: the owner of
- * the queue passes them the address of a hearth_collective. Its functions may be called from any
- * thread while the owner keeps it open. */
+/* C interface to background operations, for plug-ins that do not link with the core. The owner of a
+ * queue passes the address of a hearth_collective to the plug-in. Any thread may call its functions
+ * as long as the owner keeps the queue open. */
 #pragma once
 
 #include <stddef.h>
@@ -51,7 +51,8 @@ enum hearth_result HEARTH_OF_INT {
   HEARTH_FAILED = 4       /* any other failure, such as an abort */
 };
 
-/* Fields as in operation/request.h: `count` is that of the output; null input: in place. */
+/* The fields are those of Request (operation/request.h). `count` is the number of elements of the
+ * output. If `input` is null, the operation is in place. */
 typedef struct hearth_operation {
   enum hearth_operation_kind kind;
   const void* input;
@@ -71,15 +72,15 @@ typedef struct hearth_operation {
 } hearth_operation;
 
 /* Called once: on the queue's thread, which it must not block, or on the caller's thread if the
- * operation is rejected. `message` is valid during the call. */
+ * operation is rejected. `message` is valid only during the call. */
 typedef void (*hearth_done)(void* context, enum hearth_result result, const char* message);
 
-/* A queue as C functions. Any thread may submit; the order is the same on all ranks. */
+/* A queue as C functions. Any thread may submit; all ranks must submit in the same order. */
 typedef struct hearth_collective {
   void* self;
   int rank;
   int world;
-  /* Copies the operation; its memory must stay valid until `done` is called. */
+  /* Copies `operation`. Its input and output must stay valid until `done` is called. */
   void (*submit)(void* self, const hearth_operation* operation, hearth_done done, void* context);
 } hearth_collective;
 

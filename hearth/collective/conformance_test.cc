@@ -21,7 +21,7 @@ std::vector<size_t> Counts(int world) {
   return {0, 1, n - 1, n, n + 1, 1023, 8192, 8193, 66001, 300001};
 }
 
-// Small integers: every order of summation gives the same result.
+// Small integers, so that every order of summation gives the same result.
 template <typename T>
 T Value(int rank, size_t i) {
   return static_cast<T>((i * 7 + static_cast<size_t>(rank) * 13) % 23);
@@ -155,7 +155,8 @@ TEST_P(Conformance, BarrierBlocksUntilTheLastRankArrives) {
   });
 }
 
-// Sums of these numbers depend on the order: only a fixed order gives the same bits on all ranks.
+// Sums of these numbers depend on the order, so only a fixed order gives the same bits on all
+// ranks.
 TEST_P(Conformance, AllRanksGetTheSameBits) {
   for (const size_t count : {1000U, 20000U, 400001U}) {
     std::mutex mutex;

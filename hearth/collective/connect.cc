@@ -19,8 +19,8 @@ std::vector<PendingRank> MakePendingRanks(const Identity& identity) {
   return pending;
 }
 
-// The environment reaches all ranks of a job without a change of the program, which may be a
-// framework's.
+// Environment variables configure all ranks of a job without a change of the program, which may
+// belong to a framework.
 GroupOptions WithEnvironment(const GroupOptions& options) {
   GroupOptions chosen = WithChosenTransport(options);
   chosen.listen_host = ListenAddress(options.listen_host);
@@ -39,8 +39,8 @@ std::vector<std::unique_ptr<Group>> Group::Connect(rendezvous::Member& member,
                              .token = member.token(),
                              .generation = static_cast<int>(member.generation())};
   std::vector<PendingRank> pending = MakePendingRanks(identity);
-  // Before the first gather: the failure of a rank must end this rank's wait for it. The groups
-  // keep the subscriptions, so that a failure later ends their operations too.
+  // Subscribes before the first gather, so that the failure of a rank ends this rank's wait for it.
+  // The groups keep the subscriptions, so that a later failure ends their operations too.
   std::vector<rendezvous::FailureWatch::Subscription> subscriptions;
   for (const PendingRank& rank : pending) {
     subscriptions.push_back(member.OnFailure(
@@ -61,7 +61,7 @@ std::vector<std::unique_ptr<Group>> Group::Connect(rendezvous::Member& member,
 }
 
 std::vector<std::unique_ptr<Group>> Group::ConnectThreads(int ranks) {
-  // Threads share memory anyway; requiring shared memory only excludes NCCL (OpenDevice).
+  // Threads share memory anyway. Here the setting only excludes NCCL (OpenDevice).
   const bool only_shared = WithChosenTransport({}).only_shared_memory;
   const Identity identity = {.options = {.stall_s = StallSeconds(GroupOptions().stall_s),
                                          .local_ranks = ranks,

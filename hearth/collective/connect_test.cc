@@ -1,4 +1,4 @@
-// Tests what connecting leaves behind, and the ports it uses.
+// Tests which sockets stay open after connecting, and the ports that it uses.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 

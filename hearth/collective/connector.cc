@@ -21,7 +21,7 @@ namespace {
 
 constexpr size_t kNameDigits = 16;
 
-// The ranks of one process wait for each other, so each needs a thread.
+// Runs each index in a separate thread, because the ranks of one process wait for each other.
 void ForEachIndex(size_t count, const std::function<void(size_t)>& body) {
   std::vector<Thread> threads;
   for (size_t i = 0; i < count; ++i) threads.emplace_back("connect", [&body, i] { body(i); });
@@ -45,7 +45,8 @@ struct Connector::PartialRank {
   HierarchicalBackend::Parts parts;  // empty if the backend needs none
 };
 
-// The initializers exchange data: their order is that of kGathers, the same on all ranks.
+// The initializers of table_ and topology_ gather data (kGathers), so their order must be the same
+// on all ranks.
 Connector::Connector(const Setup& setup, std::vector<PendingRank>& pending)
     : setup_(setup),
       pending_(pending),
@@ -53,8 +54,8 @@ Connector::Connector(const Setup& setup, std::vector<PendingRank>& pending)
       topology_(ExchangeReach(setup.gather, table_, static_cast<int>(pending.size()))),
       inter_host_(ChooseInterHostTransport(setup.identity.options, table_.ranks)),
       description_(topology_.Describe(inter_host_.Name())),
-      // The nonce of any rank identifies the group. Only digits of its hash are public: knowing
-      // the nonce proves that memory is shared.
+      // Rank 0's nonce identifies the group. The name contains only digits of its hash, because the
+      // nonce itself must stay secret: only ranks that can read the shared memory may know it.
       name_(Sha256Hex(Info(0).page.nonce).substr(0, kNameDigits)) {}
 
 std::vector<std::unique_ptr<Group>> Connector::Connect() {
@@ -63,7 +64,7 @@ std::vector<std::unique_ptr<Group>> Connector::Connect() {
           "HEARTH_TRANSPORT=shm, but the ranks are on more than one host or cannot share memory: "
           "they would communicate by {}; use auto",
           description_);
-  // One line per group, by its rank 0.
+  // Rank 0 logs one line per group.
   if (table_.first_local == 0 && table_.ranks.size() > 1) {
     log::Info("{} ranks communicate by {}{}", table_.ranks.size(), description_,
               topology_.one_host() ? "" : " (" + inter_host_.reason + ")");
@@ -71,8 +72,10 @@ std::vector<std::unique_ptr<Group>> Connector::Connect() {
   if (!setup_.identity.token.empty()) timeline::NameProcess(Info(table_.first_local).peer.name());
   std::vector<PartialRank> partial_ranks(pending_.size());
   ForEachIndex(partial_ranks.size(), [&](size_t i) { partial_ranks[i] = ConnectPart(i); });
-  // Peers open the pages by the pending ranks' descriptors, which close soon. The listener must not
-  // see clients for the mesh of all ranks while it still accepts those of the mesh across hosts.
+  // All ranks must arrive here before any continues, for two reasons. Peers open the pages through
+  // the descriptors of the pending ranks, which are closed later. And a listener must not receive
+  // connections for the mesh of all ranks while it still accepts connections for the mesh across
+  // hosts.
   setup_.gather("collective connected", nullptr);
   ForEachIndex(partial_ranks.size(), [&](size_t i) { ConnectAll(partial_ranks[i], pending_[i]); });
   std::vector<std::unique_ptr<Group>> groups;
@@ -140,7 +143,8 @@ std::unique_ptr<LocalRanks> Connector::MakeLocalRanks(int self, PendingRank& pen
                                       pending.abort);
 }
 
-// Null if several hosts have several ranks: the caller then builds a hierarchical backend.
+// Returns null if the group has several hosts, of which at least one has several ranks: ConnectAll
+// then builds a hierarchical backend.
 std::unique_ptr<Backend> Connector::MakeBackend(PartialRank& partial, PendingRank& pending) {
   Group::Impl& impl = *partial.impl;
   if (topology_.one_rank_per_host() && topology_.world() > 1) {
@@ -174,7 +178,7 @@ std::unique_ptr<MessageBackend> Connector::MakeMessages(int self, const std::vec
                                                         const std::string& kind,
                                                         const PendingRank& pending) {
   MeshSetup mesh = {.token = setup_.identity.token,
-                    // The nonce of any rank is unique and known to all.
+                    // Rank 0's nonce is unique, and all ranks know it.
                     .session = HexEncode(Info(0).page.nonce) + " " + kind,
                     .generation = setup_.identity.generation};
   std::vector<Peer> peers;
@@ -197,7 +201,7 @@ std::unique_ptr<MessageBackend> Connector::MakeMessages(int self, const std::vec
       mesh.one_host());
 }
 
-// All ranks process their peers in this order, so that handshakes cannot wait in a cycle.
+// All ranks process their peers in rank order, so that no cycle of ranks waits for handshakes.
 std::vector<std::unique_ptr<PeerStream>> Connector::MakeStreams(
     std::vector<std::optional<Connection>> connections, const std::vector<Peer>& peers,
     const MeshSetup& mesh) const {
@@ -205,7 +209,8 @@ std::vector<std::unique_ptr<PeerStream>> Connector::MakeStreams(
   std::vector<std::unique_ptr<PeerStream>> streams(peers.size());
   for (size_t i = 0; i < peers.size(); ++i) {
     if (!connections[i].has_value()) continue;
-    // As in ConnectMesh: the higher rank connected to the lower one, and is the client.
+    // As in ConnectMesh, where the higher rank connects to the lower one, the higher rank is the
+    // client.
     const TlsSide side = static_cast<int>(i) < mesh.self ? TlsSide::kClient : TlsSide::kServer;
     streams[i] = inter_host_.encrypted ? MakeTlsStream(std::move(*connections[i]), peers[i], side,
                                                        key, setup_.deadline)

@@ -27,7 +27,7 @@ struct Identity {
   GroupOptions options;
   std::string host;
   std::shared_ptr<StepReporter> reporter;
-  std::string token = {};  // empty: all ranks are threads of this process
+  std::string token = {};  // empty if all ranks are threads of this process
   int generation = 0;
 };
 
@@ -42,7 +42,7 @@ struct Setup {
 // A rank of this process that is not connected yet.
 struct PendingRank {
   OwnPage page = CreateSharedPage();
-  // Open only until the group is connected: groups that split off later reuse the ports.
+  // Closed once the group is connected, so that groups that split off later can reuse the ports.
   std::unique_ptr<TcpListener> listener = nullptr;
   std::shared_ptr<AbortSignal> abort = std::make_shared<AbortSignal>();
 };
@@ -51,23 +51,24 @@ struct PendingRank {
 PendingRank MakePendingRank(const Identity& identity);
 
 // Builds the groups of one process's ranks: exchanges their addresses, determines which ranks share
-// memory, and connects them. Used by one thread; runs one more per rank while it connects.
+// memory, and connects them. Used by one thread; starts another thread per rank while it connects.
 class Connector {
  public:
-  // Both arguments outlive the connector. Waits for the infos of all ranks, and throws as `gather`.
+  // Both arguments outlive the connector. Waits for the RankInfos of all ranks. Throws as
+  // `setup.gather` does.
   Connector(const Setup& setup, std::vector<PendingRank>& pending);
 
-  // Number of gathers with which a connector exchanges data, in the constructor and Connect().
+  // Number of calls to `gather` by the constructor and Connect() together.
   static constexpr int kGathers = 3;
 
   // Returns one group per rank of this process. Collective over all processes. Throws
   // kDeadlineExceeded or kUnavailable, naming the missing rank, kAborted, kPermissionDenied (TLS
   // with a peer that lacks the token), kInvalidArgument (the options exclude this topology), or as
-  // `gather`.
+  // `gather` does.
   std::vector<std::unique_ptr<Group>> Connect();
 
  private:
-  // A rank without the connections that only some topologies need.
+  // A rank whose optional connections, which only some topologies need, are not open yet.
   struct PartialRank;
 
   std::vector<RankInfo> OwnInfos() const;

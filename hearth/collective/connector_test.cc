@@ -42,8 +42,8 @@ TEST(ConnectorTest, RanksOfOneProcessShareMemoryAndAName) {
   for (Thread& thread : threads) thread.Join();
 }
 
-// "ranks" exchanges the connection data, "reach" who can open whose memory, and the last gather
-// ends the connecting: each may fail.
+// The first gather exchanges connection data, the second one which ranks can open whose memory, and
+// the last one waits until all ranks are connected. Each of them may fail.
 TEST(ConnectorTest, AFailedGatherEndsTheConnecting) {
   for (int failing = 0; failing < 3; ++failing) {
     int gathers = 0;

@@ -25,20 +25,22 @@ void Group::Impl::Execute(const Request& request, Deadline deadline) {
   submitted_ = request.submitted;
   if (call.memory == Memory::kDevice) return ExecuteOnDevice(call, request, deadline);
   Buffer work;
-  // Guarded, as scratch memory may be exhausted: the peers enter the operation and would wait for
-  // this rank. Check comes before: its errors leave the group usable.
+  // Guarded because the allocation of scratch memory may fail, while the peers enter the operation
+  // and would wait for this rank. Check() is not guarded, because its errors leave the group
+  // usable.
   Guard(call, [&] { work = Prepare(request); });
   // A backend reads the peers' buffers at this rank's offset in the arena, so all ranks must pass
   // the same offset. Messages between two ranks are copied through a mailbox instead.
   const void* compared = IsPair(call.operation) ? nullptr : work.data;
   Run(call, compared, deadline, [&] {
-    // Ranks that pass nothing still have to be in the same operation.
+    // Without data, a barrier still checks that all ranks are in the same operation.
     if (call.bytes == 0 && !IsPair(call.operation)) return backend->Barrier(deadline);
     Dispatch(request, work, deadline);
   });
 }
 
-// NCCL compares no calls and names no ranks: the ranks first synchronise through the backend.
+// The ranks first synchronise through the backend, because NCCL neither compares calls nor names
+// ranks in errors.
 void Group::Impl::ExecuteOnDevice(const Call& call, const Request& request, Deadline deadline) {
   Run(call, nullptr, deadline, [&] {
     const Buffer nothing = {.type = request.type};
@@ -81,11 +83,10 @@ void Group::Impl::Check(const Request& request) const {
   }
   if (operation == Operation::kAllGather && !request.counts.empty()) {
     const size_t all = std::accumulate(request.counts.begin(), request.counts.end(), size_t{0});
-    Require(
-        request.counts.size() == static_cast<size_t>(world) && all == request.count, kInvalid,
-        "all-gather of {} elements: {} parts with {} elements in total were given, but the group "
-        "has {} ranks",
-        request.count, request.counts.size(), all, world);
+    Require(request.counts.size() == static_cast<size_t>(world) && all == request.count, kInvalid,
+            "an all-gather of {} elements cannot have {} parts with {} elements in total in a "
+            "group of {} ranks",
+            request.count, request.counts.size(), all, world);
   }
   if (request.memory == Memory::kDevice && operation != Operation::kBarrier) CheckOnDevice(request);
   if (!Reduces(operation)) return;
@@ -103,7 +104,7 @@ Buffer Group::Impl::Prepare(const Request& request) {
   Buffer work = {output, request.count, request.type};
   if (request.operation == Operation::kSend) {
     if (request.input != nullptr) {
-      // sendmsg does not modify the buffer; neither do the other transports.
+      // Neither sendmsg nor the other transports modify the buffer.
       work.data = const_cast<std::byte*>(static_cast<const std::byte*>(request.input));
     }
     return work;
@@ -114,8 +115,8 @@ Buffer Group::Impl::Prepare(const Request& request) {
       Copy(output, request.input, work.bytes());
       break;
     case Operation::kReduceScatter:
-      // Backends reduce in place over the whole buffer, but the output has room for this rank's
-      // part alone.
+      // Backends reduce in place over the whole buffer, but the output has room only for this
+      // rank's part.
       if (scratch_.size() < work.bytes()) scratch_.resize(work.bytes());
       work.data = scratch_.data();
       Copy(work.data, request.input, work.bytes());
@@ -145,7 +146,7 @@ void Group::Impl::Dispatch(const Request& request, Buffer work, Deadline deadlin
       if (!IsInPlace(request)) {
         return backend->AllToAll(static_cast<const std::byte*>(request.input), work, deadline);
       }
-      // The blocks that arrive overwrite those that are still to be sent.
+      // In place, received blocks would overwrite blocks that are still to be sent.
       const auto* from = work.data;
       scratch_.assign(from, from + work.bytes());
       return backend->AllToAll(scratch_.data(), work, deadline);
@@ -165,7 +166,7 @@ void Group::Impl::Dispatch(const Request& request, Buffer work, Deadline deadlin
 
 void Group::Impl::Reduce(const Request& request, Buffer work, Deadline deadline) {
   const bool mean = request.op == Op::kMean;
-  // Divide before the sum if the sum could become infinite although the mean is not.
+  // Divides before the sum if the sum could overflow to infinity although the mean is finite.
   const bool before =
       mean && (request.type == DataType::kFloat16 || request.wire == Wire::kFloat16);
   if (before) Divide(work.type, work.data, work.count, world);
@@ -182,7 +183,8 @@ void Group::Impl::Reduce(const Request& request, Buffer work, Deadline deadline)
   }
 }
 
-// Valid until the next call: the memory is reused, so that an operation does not allocate.
+// The result is valid until the next call, because the memory is reused so that operations do not
+// allocate.
 const std::vector<Range>& Group::Impl::PartsOf(const Request& request) {
   parts_.resize(static_cast<size_t>(world));
   size_t begin = 0;

@@ -17,11 +17,12 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr double kVeryLong = 120;
-// Much longer than the operations take and much shorter than kVeryLong, also on a busy machine.
+// Much longer than the operations take, even on a busy machine, and much shorter than kVeryLong.
 constexpr double kSoon = 60;
 
 constexpr size_t kCount = 1 << 18;
-// More than socket buffers and a mailbox hold, so that it cannot complete without the receiver.
+// More than fits in the socket buffers and a mailbox, so that a send cannot complete without the
+// receiver.
 constexpr size_t kSentCount = 4 << 20;
 
 std::vector<Request> EveryOperation(int left) {
@@ -46,7 +47,8 @@ std::vector<Request> EveryOperation(int left) {
 
 class RequestFailures : public WiringTest {};
 
-// The first rank to notice names the rank that left; ranks that wait for it may then name it.
+// A rank that waits for the rank that left names it. Ranks that wait for that rank may name that
+// rank instead.
 TEST_P(RequestFailures, ARankThatLeftFailsEveryOperationAndIsNamed) {
   constexpr int kLeft = 3;
   for (const Request& each : EveryOperation(kLeft)) {
@@ -77,7 +79,7 @@ TEST_P(RequestFailures, ARankThatLeftFailsEveryOperationAndIsNamed) {
   }
 }
 
-// The last rank calls another operation than the others.
+// The last rank calls a different operation than the others.
 TEST_P(RequestFailures, ARankInAnotherOperationIsReportedAtOnce) {
   for (const Request& each : EveryOperation(0)) {
     if (each.operation == Operation::kSend || each.operation == Operation::kReceive) continue;

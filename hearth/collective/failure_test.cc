@@ -136,13 +136,14 @@ INSTANTIATE_TEST_SUITE_P(Wirings, Failures,
                                            Wiring::kTcp6, Wiring::kTls, Wiring::kUcx),
                          [](const auto& info) { return NameOf(info.param); });
 
-// Two ranks make different calls; returns the error of the one that detects it first.
+// Runs two ranks that make different calls; returns the error of the rank that detects the mismatch
+// first.
 std::string ErrorOfMismatch(Wiring wiring, const std::function<void(Group&)>& call) {
   std::mutex mutex;
   std::string message;
   RunGroups(wiring, 2, [&](Group& group) {
     const Outcome outcome = OutcomeOf([&] { call(group); });
-    // That rank leaves then, so the other may see either error.
+    // The rank that detects the mismatch first then leaves, so the other rank may get either error.
     EXPECT_TRUE(outcome.code == ErrorCode::kInvalidArgument ||
                 outcome.code == ErrorCode::kUnavailable)
         << outcome.message;
@@ -167,7 +168,8 @@ TEST_P(Disagreements, InSizeAreReported) {
 
 TEST_P(Disagreements, InOperationAreReported) {
   const auto one_of_two = [](Group& group) {
-    // More than socket buffers hold: a root that could send it all would return without an error.
+    // More than fits in the socket buffers, because a root that could send everything would return
+    // without an error.
     std::vector<float> data(4'000'000);
     if (group.rank() == 1) {
       return group.Broadcast(data.data(), data.size() * sizeof(float), 1, Deadline::After(kLong));
@@ -182,7 +184,7 @@ INSTANTIATE_TEST_SUITE_P(Wirings, Disagreements,
                                            Wiring::kTls, Wiring::kUcx),
                          [](const auto& info) { return NameOf(info.param); });
 
-// Each rank makes a different request; only comparing the calls can end their waits.
+// Each rank makes a different request, so only the comparison of the calls can end their waits.
 struct Disagreement {
   const char* what;
   Request first;

@@ -8,7 +8,7 @@ namespace hearth::collective {
 
 std::vector<std::string> GatherTexts(Group& group, const std::string& text, Deadline deadline) {
   const auto world = static_cast<size_t>(group.world());
-  // The sizes first: all ranks must know all parts of the second gather.
+  // Gathers the sizes first, because all ranks must know the part sizes of the second gather.
   std::vector<int64_t> sizes(world);
   sizes[static_cast<size_t>(group.rank())] = static_cast<int64_t>(text.size());
   group.AllGather(sizes.data(), world, DataType::kInt64, deadline);

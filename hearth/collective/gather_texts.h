@@ -10,7 +10,7 @@ namespace hearth::collective {
 
 class Group;
 
-// Returns the texts of all ranks, in rank order. Collective; throws as Group::Run.
+// Returns the texts of all ranks, in rank order. Collective; throws as Group::Run does.
 std::vector<std::string> GatherTexts(Group& group, const std::string& text, Deadline deadline);
 
 }  // namespace hearth::collective

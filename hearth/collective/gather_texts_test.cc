@@ -13,7 +13,7 @@ using GatherTextsTest = WiringTest;
 
 TEST_P(GatherTextsTest, AllRanksGetTheTextsInRankOrder) {
   RunGroups(GetParam(), 3, [](Group& group) {
-    // One is empty, one has zero bytes.
+    // One text is empty, another contains zero bytes.
     const std::string own[] = {"", std::string("a\0b", 3), std::string(100'000, 'x')};
     EXPECT_THAT(GatherTexts(group, own[group.rank()], Soon()), ::testing::ElementsAreArray(own));
   });

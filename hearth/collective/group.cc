@@ -9,28 +9,32 @@ namespace hearth::collective {
 uint64_t Group::Impl::LocationOf(const void* buffer, uint64_t bytes) const {
   if (bytes == 0) return 0;
   const auto location = arena->Find(buffer, bytes);
-  // The number of the block, from 1, above 44 bits of offset (16 TiB): equal on two ranks exactly
-  // if they pass corresponding memory, and never 0, which stands for other memory.
+  // The number of the block (starting at 1) above 44 bits of offset (16 TiB). Two ranks get the
+  // same value exactly if they pass corresponding memory. The value 0 denotes memory outside the
+  // arena.
   constexpr int kOffsetBits = 44;
   return location ? (uint64_t{location->block} + 1) << kOffsetBits | location->offset : 0;
 }
 
 void Group::Impl::Break(const Call& call, const Error& error) {
-  // The reason of an abort is the first failure's own message; the running operation is irrelevant.
+  // The reason of an abort is the message of the first failure, so the running operation is not
+  // added.
   broken_ =
       error.code() == ErrorCode::kAborted ? error : Error(error.code(), call.Describe(), error);
-  // The rank that this one waited for may itself have waited for another.
+  // The rank that this one waited for may itself have waited for another rank, so the error names
+  // the ranks that have not arrived.
   const bool late = error.code() == ErrorCode::kDeadlineExceeded && stalls != nullptr;
   if (const std::string absent = late ? stalls->MissingRanks() : ""; !absent.empty()) {
     StallWatch::CountTimeout();
     broken_ = Error(error.code(), fmt::format("{}: {} had not arrived before the deadline; {}",
                                               call.Describe(), absent, kStepsAdvice));
   }
-  // After MissingRanks(), which knows only the running operation.
+  // Must follow MissingRanks(), which knows only the running operation.
   if (stalls != nullptr) stalls->End(false);
   if (timeline::On()) RecordOperation(call, &*broken_);
-  // Leave comes last: peers fail once they see it, and this rank's error should be complete by
-  // then. From here on the ranks are out of step, so that closing NCCL must not wait for them.
+  // Fail() keeps NCCL from waiting for the peers when it closes, because the ranks are now out of
+  // step. Leave() comes last because it makes the peers fail, and this rank's error must be
+  // complete by then.
   if (devices != nullptr) devices->Fail();
   local->Leave();
   if (backend != nullptr) backend->Leave();

@@ -24,7 +24,7 @@ enum class Medium {
   kRdma,  // an error if a rank has no active device
 };
 
-// How a rank connects to the other ranks of its group.
+// Options for connecting a rank to the other ranks of its group.
 struct GroupOptions {
   std::string listen_host = "127.0.0.1";  // the address that the peers connect to
   int listen_port = 0;                    // 0: chosen by the system; else the first port to try
@@ -36,15 +36,16 @@ struct GroupOptions {
   bool only_shared_memory = false;  // true: fail if ranks do not share memory
   Medium wire = Medium::kAuto;      // the same on all ranks
   bool encrypt = false;             // TLS between ranks that share no memory; the same on all
-  // As UCX_TLS, and instead of UCX_TLS or "ib"; skips the search for a device. Used by tests on
-  // hosts without an RDMA device.
+  // Replaces UCX_TLS or its default "ib", in the same format, and skips the search for a device.
+  // Used by tests on hosts without an RDMA device.
   std::string ucx_transports = {};
   // Ranks with different ids never share memory. Used by tests to simulate several hosts.
   std::string host_id = {};
 };
 
-// One rank. One thread at a time may use it, except that any thread may call Abort. After an
-// operation has failed, all later ones throw the same error: the ranks are no longer in step.
+// One rank of a group. Used by one thread at a time, except that any thread may call Abort. After
+// an operation has failed, all later ones throw the same error, because the ranks are no longer in
+// step.
 class Group {
  public:
   // Returns one Group per local rank, in rank order: the local ranks of member 0 come first. Ranks
@@ -52,10 +53,10 @@ class Group {
   // that `member` receives aborts the groups; `member` outlives them. The environment variables
   // HEARTH_TRANSPORT and HEARTH_TLS, the same on all ranks, HEARTH_MESH_PORT (transport_choice.h),
   // HEARTH_INTERFACE (listen_address.h) and HEARTH_STALL_SECONDS override the options. Collective;
-  // takes at most options.timeout_s. Throws as Connector::Connect does.
+  // waits at most options.timeout_s. Throws as Connector::Connect does.
   static std::vector<std::unique_ptr<Group>> Connect(rendezvous::Member& member,
                                                      const GroupOptions& options);
-  // All ranks are threads of this process; no rendezvous is needed.
+  // Like Connect, but all ranks are threads of this process and need no rendezvous.
   static std::vector<std::unique_ptr<Group>> ConnectThreads(int ranks);
 
   Group(const Group&) = delete;
@@ -68,18 +69,18 @@ class Group {
   // Index of this rank among the ranks that share its host's memory.
   int host_index() const;
 
-  // Zeroed, page-aligned memory that operations work on in place, owned by the group. Collective,
-  // with the same size on all ranks; waits for at most options.timeout_s and throws as Run does.
-  // Any other memory works too, but costs copies.
+  // Returns zeroed, page-aligned memory, owned by the group, on which operations work without
+  // copies. Collective, with the same size on all ranks. Waits at most options.timeout_s and throws
+  // as Run does. Operations accept other memory too, but copy it.
   void* Allocate(size_t bytes);
 
-  // Carries out one operation; a count of 0 is allowed and still compares the ranks' calls. Either
-  // all ranks pass the same location of the same allocation as output, or none passes allocated
-  // memory. Failures: kUnavailable (a peer left), kDeadlineExceeded, both naming rank and host;
-  // kAborted with the reason; kInvalidArgument when ranks disagree about the operation, with both
-  // calls. An invalid request is kInvalidArgument too, but leaves the group usable.
+  // Runs one operation. A count of 0 is allowed; the ranks' calls are still compared. Either all
+  // ranks pass the same location of the same allocation as output, or none passes allocated memory.
+  // Throws kUnavailable (a peer left) or kDeadlineExceeded, both naming rank and host; kAborted
+  // with the reason; or kInvalidArgument, with both calls, if ranks disagree about the operation.
+  // An invalid request is kInvalidArgument too, but leaves the group usable.
   void Run(const Request& request, Deadline deadline);
-  // Throws as Run does for an invalid request. Any thread, at any time.
+  // Throws as Run does if `request` is invalid. Any thread may call it at any time.
   void Check(const Request& request) const;
 
   // Shorthands for Run, in place on `count` elements at `buffer`; they wait and throw as it does.
@@ -87,26 +88,25 @@ class Group {
   // Sends each rank's Part(count, world(), rank()) to all ranks.
   void AllGather(void* buffer, size_t count, DataType type, Deadline deadline);
   void Broadcast(void* buffer, size_t bytes, int root, Deadline deadline);
-  // Returns once all ranks have called it. Throws as Run does.
   void Barrier(Deadline deadline);
 
-  // Lets requests work on the memory of this rank's CUDA device number `device` (negative: none),
-  // by NCCL. Collective; called before another thread uses the group. Returns true if all ranks
-  // can; otherwise nothing has changed, and if some rank has a device the log of rank 0 gives the
-  // reason. Throws as Run does. Groups that split off open their own devices.
+  // Enables requests on the memory of this rank's CUDA device number `device` (negative: none)
+  // through NCCL. Collective; called before another thread uses the group. Returns true if all
+  // ranks support it. Otherwise the group is unchanged, and if any rank has a device, rank 0 logs
+  // the reason. Throws as Run does. Groups made by Split open their devices separately.
   bool OpenDevice(int device, Deadline deadline);
 
   // Splits the group; collective. Ranks with the same `color` form a new group, in the order of
-  // their ranks here. A rank with a negative color takes part and gets no group. Another thread may
-  // use the new group; it is aborted with this one, its failures do not affect this one, and it
-  // must not outlive this one. Throws as Connector::Connect does.
+  // their ranks here. A rank with a negative color takes part but gets no group. Another thread may
+  // use the new group. Aborting this group aborts the new one, but failures of the new group do not
+  // affect this one. The new group must not outlive this one. Throws as Connector::Connect does.
   std::unique_ptr<Group> Split(int color, Deadline deadline);
 
   // Ends the running operation and all later ones with kAborted and `reason`. Only the first reason
   // is kept.
   void Abort(const std::string& reason);
 
-  // Whether an operation has failed. The thread that uses it.
+  // Returns true if an operation has failed. Called only by the thread that uses the group.
   bool broken() const;
 
   // Transport of the group: "shared memory", "tcp", "rdma" or "shared memory within 2 hosts, tcp

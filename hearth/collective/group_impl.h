@@ -31,7 +31,7 @@ class Group::Impl {
   std::string name;   // unique; the same on all ranks of the group
   std::string description;
   std::shared_ptr<AbortSignal> abort;
-  // In order of dependency; destroyed in reverse.
+  // Declared in order of dependency, so that they are destroyed in reverse.
   std::unique_ptr<LocalRanks> local;
   std::unique_ptr<Arena> arena;
   std::unique_ptr<Backend> backend;
@@ -46,9 +46,9 @@ class Group::Impl {
 
   bool broken() const { return broken_.has_value(); }
   void Check(const Request& request) const;
-  // Group::Run.
+  // Implements Group::Run.
   void Execute(const Request& request, Deadline deadline);
-  // Creates `devices`, or returns the reason for a failure.
+  // Creates `devices`. Returns the reason if that fails, else an empty string.
   std::string ConnectDevices(int device, const nccl::UniqueId& id, Deadline deadline);
 
   // Runs one operation.
@@ -66,8 +66,8 @@ class Group::Impl {
   }
 
  private:
-  // A failure of the body is final and gets the operation's name. Out of memory is final too: the
-  // peers are already inside the operation.
+  // Any failure of `body` breaks the group, and its error names the operation. This includes
+  // running out of memory, because the peers are already inside the operation.
   template <typename Body>
   void Guard(const Call& call, const Body& body) {
     try {
@@ -84,7 +84,7 @@ class Group::Impl {
 
   void ExecuteOnDevice(const Call& call, const Request& request, Deadline deadline);
   void CheckOnDevice(const Request& request) const;
-  // Returns the memory that the backend works on in place, after copying the input to it.
+  // Copies the input to the memory that the backend works on in place, and returns that memory.
   Buffer Prepare(const Request& request);
   void Dispatch(const Request& request, Buffer work, Deadline deadline);
   void Reduce(const Request& request, Buffer work, Deadline deadline);
@@ -95,9 +95,9 @@ class Group::Impl {
   void RecordOperation(const Call& call, const Error* error);
 
   std::optional<Error> broken_;
-  uint64_t steps_ = 0;  // operations of the whole group, for the timeline
+  uint64_t steps_ = 0;  // operations other than send and receive, for the timeline
   timeline::Clock::time_point begun_, submitted_;
-  std::vector<Range> parts_;  // members, so that operations do not allocate
+  std::vector<Range> parts_;  // a member, like scratch_, so that operations do not allocate
   std::vector<std::byte> scratch_;
 };
 

@@ -46,7 +46,7 @@ TEST(GroupTest, AllocatesZeroedMemoryThatOperationsUseInPlace) {
   });
 }
 
-// A sum over two offsets of the shared memory would read the wrong values.
+// Ranks that pass different offsets of the shared memory would sum the wrong values.
 TEST(GroupTest, ReportsRanksThatPassOtherPositionsOfTheirAllocation) {
   RunGroups(Wiring::kShared, 2, [](Group& group) {
     auto* values = static_cast<float*>(group.Allocate(10 * sizeof(float)));

@@ -17,9 +17,10 @@ void HierarchicalBackend::Begin(const Call& call) {
   direct_->Begin(call);
 }
 
-// With p parts of n elements: p ranks of a host sum n / p elements each, then p independent
-// all-reduces of n / p elements run between the hosts, then each rank copies the parts of the
-// others. So all ranks sum and send at once, and no two ranks of a host send the same element.
+// The n elements are divided into p parts. On each host, p ranks first sum n / p elements each,
+// then p independent all-reduces of n / p elements run between the hosts, then each rank copies the
+// other parts. So these ranks sum and send at the same time, and no two ranks of a host send the
+// same element.
 void HierarchicalBackend::AllReduce(Buffer data, Reduction how, Deadline deadline) {
   const int parts = topology_.parts();
   within_->InArena(data, [&](Buffer shared) {
@@ -31,8 +32,8 @@ void HierarchicalBackend::AllReduce(Buffer data, Reduction how, Deadline deadlin
   });
 }
 
-// The parts above are one per rank of a host, but the caller wants one per rank of the world: it
-// takes its part of the whole sum.
+// Runs a whole all-reduce, because AllReduce divides the data among the ranks of a host, but
+// ReduceScatter must divide it among all ranks. The caller reads its part of the sum.
 void HierarchicalBackend::ReduceScatter(Buffer data, Op op, Deadline deadline) {
   AllReduce(data, op, deadline);
 }
@@ -47,7 +48,8 @@ void HierarchicalBackend::AllGather(Buffer data, const std::vector<Range>& parts
 }
 
 void HierarchicalBackend::AllToAll(const std::byte* input, Buffer output, Deadline deadline) {
-  Barrier(deadline);  // detects ranks that are in another operation instead of waiting for them
+  // Detects ranks that are in a different operation; direct_ would wait for them.
+  Barrier(deadline);
   direct_->AllToAll(input, output, deadline);
 }
 
@@ -55,14 +57,15 @@ void HierarchicalBackend::Broadcast(Buffer data, int root, Deadline deadline) {
   const Topology::Location from = topology_.Find(root);
   const bool here = location_.host == from.host;
   if (here) within_->Broadcast(data, from.index, deadline);
-  // Index 0 of the root's host has the data by now.
+  // By now, the rank with index 0 on the root's host has the data.
   if (location_.index == 0) across_->Broadcast(data, from.host, deadline);
   if (!here) within_->Broadcast(data, 0, deadline);
 }
 
 void HierarchicalBackend::Barrier(Deadline deadline) {
   within_->Barrier(deadline);
-  // The second barrier within the host holds the others until index 0 returns from the other hosts.
+  // The second barrier within the host blocks the other ranks until the barrier across hosts
+  // returns.
   if (location_.index == 0) across_->Barrier(deadline);
   within_->Barrier(deadline);
 }

@@ -10,13 +10,14 @@
 
 namespace hearth::collective {
 
-// Backend for several hosts with more than one rank on some: sums within each host in shared
-// memory, then between hosts by messages, where each of a host's first ranks handles one part of
-// the buffer.
+// Backend for several hosts of which at least one has more than one rank. Sums within each host in
+// shared memory, then between hosts by messages. The first ranks of each host each handle one part
+// of the buffer.
 class HierarchicalBackend : public Backend {
  public:
-  // `across` connects the ranks that have this one's index on their hosts, numbered by host; null
-  // if the topology gives this rank no part. `direct` connects all ranks.
+  // `within` connects the ranks of this host. `across` connects the ranks with the same index on
+  // their hosts, numbered by host; it is null if this rank handles no part of the buffer. `direct`
+  // connects all ranks.
   struct Parts {
     std::unique_ptr<SharedBackend> within;
     std::unique_ptr<MessageBackend> across;
@@ -26,10 +27,10 @@ class HierarchicalBackend : public Backend {
 
   void Begin(const Call& call) override;
   void AllReduce(Buffer data, Reduction how, Deadline deadline) override;
-  // Costs as much as AllReduce: a rank's part need not lie in the range that its host has summed.
+  // Costs as much as AllReduce, because a rank's part may lie outside the range that the rank sums.
   void ReduceScatter(Buffer data, Op op, Deadline deadline) override;
   void AllGather(Buffer data, const std::vector<Range>& parts, Deadline deadline) override;
-  // By messages between all ranks, also within a host.
+  // Sends messages directly between all ranks, within a host too.
   void AllToAll(const std::byte* input, Buffer output, Deadline deadline) override;
   void Broadcast(Buffer data, int root, Deadline deadline) override;
   void Barrier(Deadline deadline) override;

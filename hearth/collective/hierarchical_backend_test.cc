@@ -13,7 +13,7 @@ namespace {
 
 using HierarchicalBackendTest = WiringTest;
 
-// Each rank of a host sends one part of the sum, so that the parts must meet again on all hosts.
+// Each rank of a host sends one part of the sum, so each host must reassemble all parts.
 TEST_P(HierarchicalBackendTest, EveryElementIsSummedOverAllHosts) {
   RunGroups(GetParam(), 5, [](Group& group) {
     for (const size_t count : {size_t{1}, size_t{2}, size_t{5}, size_t{300'001}}) {
@@ -27,7 +27,7 @@ TEST_P(HierarchicalBackendTest, EveryElementIsSummedOverAllHosts) {
   });
 }
 
-TEST_P(HierarchicalBackendTest, ARankBesideTheFirstOfItsHostCanBroadcast) {
+TEST_P(HierarchicalBackendTest, ARankOtherThanTheFirstOfItsHostCanBroadcast) {
   RunGroups(GetParam(), 5, [](Group& group) {
     for (int root = 0; root < 5; ++root) {
       std::vector<int32_t> data(1000, group.rank());

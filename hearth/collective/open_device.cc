@@ -1,5 +1,6 @@
-// Opens GPU memory for the ranks of a group: all exchange what they have, all reach the same
-// decision, and NCCL connects them by an id that is sent over the group's own connections.
+// Enables operations on GPU memory. The ranks exchange information about their devices, so that all
+// make the same decision. NCCL then connects them with an id that rank 0 broadcasts through the
+// group.
 #include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -16,10 +17,10 @@ namespace {
 
 // A rank's device and NCCL version.
 struct Offer {
-  std::string name;      // of the rank
-  bool device = false;   // the rank has a device; others may have the same one
+  std::string name;      // name of the rank
+  bool device = false;   // true if the rank has a device, even if other ranks have the same one
   std::string location;  // unique id of the device across hosts
-  std::string version;   // of NCCL
+  std::string version;   // version of NCCL
   std::string problem;   // why NCCL cannot use the device, or empty
 };
 
@@ -74,15 +75,15 @@ Offer MakeOffer(int ordinal, const std::string& forbidden) {
   return offer;
 }
 
-// The reason why not all ranks can use NCCL, or empty; the same on all ranks.
+// Returns why at least one rank cannot use NCCL, or empty. The result is the same on all ranks.
 std::string ProblemOf(const std::vector<Offer>& offers) {
   for (size_t i = 0; i < offers.size(); ++i) {
     const Offer& offer = offers[i];
     if (!offer.device) return offer.name + " has no GPU";
     if (!offer.problem.empty()) return fmt::format("{}: {}", offer.name, offer.problem);
     if (offer.version != offers[0].version) {
-      return fmt::format("{} has NCCL {}, {} has {}", offers[0].name, offers[0].version, offer.name,
-                         offer.version);
+      return fmt::format("{} has NCCL {}, but {} has {}", offers[0].name, offers[0].version,
+                         offer.name, offer.version);
     }
     for (size_t j = 0; j < i; ++j) {
       if (offers[j].location != offer.location) continue;
@@ -92,8 +93,8 @@ std::string ProblemOf(const std::vector<Offer>& offers) {
   return "";
 }
 
-// The reason why the settings exclude NCCL, which chooses its transports itself and sends
-// unencrypted; or empty.
+// Returns why the settings exclude NCCL, or empty. NCCL chooses its transports itself and does not
+// encrypt.
 std::string Forbidden(const GroupOptions& options, bool one_host) {
   if (options.only_shared_memory) return "shm is required";
   if (one_host && options.shared_memory) return "";
@@ -118,7 +119,7 @@ struct NcclId {
   bool is_valid = false;
 };
 
-// Shares rank 0's id.
+// Creates the id on rank 0 and broadcasts it.
 NcclId ShareNcclId(Group& group, Deadline deadline) {
   NcclId nccl_id;
   if (group.rank() == 0) {
@@ -139,7 +140,7 @@ std::string Group::Impl::ConnectDevices(int device, const nccl::UniqueId& id, De
     devices = std::make_unique<NcclGroup>(device, id, std::move(membership), deadline);
     return "";
   } catch (const Error& error) {
-    // An abort ends the group; any other failure only means that it works without NCCL.
+    // An abort breaks the group. After any other failure, the group works without NCCL.
     if (error.code() == ErrorCode::kAborted) throw;
     return error.message();
   }
@@ -158,12 +159,12 @@ bool Group::OpenDevice(int device, Deadline deadline) {
   std::string problem = ProblemOf(offers);
   if (problem.empty() && world() > 1) {
     const NcclId nccl_id = ShareNcclId(*this, deadline);
-    // Leaves time to notify the other ranks.
+    // Half of the remaining time at most, so that the other ranks can still be notified.
     const double patience = std::min(impl_->identity.options.timeout_s, deadline.remaining() / 2);
     const std::string failed =
         nccl_id.is_valid ? impl_->ConnectDevices(device, nccl_id.id, Deadline::After(patience))
                          : "NCCL cannot create an id";
-    // One rank's failure makes all ranks fall back to host memory: NCCL needs every one of them.
+    // If one rank fails, all ranks fall back to host memory, because NCCL needs every rank.
     problem = FirstProblem(GatherTexts(*this, failed, deadline), offers);
     if (!problem.empty()) impl_->devices.reset();
   }

@@ -98,7 +98,7 @@ TEST(OpenDevice, FailsOnAllRanksIfOneCannotConnect) {
   DeviceLog log;
   StandIn::Get().refuse(1, kRejectedByNccl);
   RunBeforeDevices(Layout::kOneHost, 2, [](Group& group) {
-    // Rank 0 waits for the other rank, but not forever.
+    // Rank 0 waits for rank 1, which cannot connect, only for a limited time.
     const auto start = std::chrono::steady_clock::now();
     EXPECT_FALSE(group.OpenDevice(group.rank(), Deadline::After(2)));
     EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::duration<double>(kLong / 2));
@@ -108,11 +108,11 @@ TEST(OpenDevice, FailsOnAllRanksIfOneCannotConnect) {
   EXPECT_THAT(log.texts(), ElementsAre(HasSubstr("host memory (rank ")));
 }
 
-// Log lines of two ranks with a variable set.
-std::vector<std::string> LogWith(Layout places, const char* variable, const char* value) {
+// Log lines of two ranks that run with the environment variable set.
+std::vector<std::string> LogWith(Layout layout, const char* variable, const char* value) {
   ::setenv(variable, value, 1);
   DeviceLog log;
-  RunBeforeDevices(places, 2, [](Group& group) { EXPECT_FALSE(Open(group, group.rank())); });
+  RunBeforeDevices(layout, 2, [](Group& group) { EXPECT_FALSE(Open(group, group.rank())); });
   ::unsetenv(variable);
   return log.texts();
 }

@@ -19,7 +19,7 @@ struct Handle::State {
       error = failure;
     }
     changed.notify_all();
-    // Without the lock: the callback may ask this handle whether it is done.
+    // Called without the lock, because the callback may call done() on this handle.
     if (on_done) on_done(failure);
   }
 
@@ -61,9 +61,9 @@ Handle Queue::Submit(Request request, Callback on_done) {
   return Handle(std::move(state));
 }
 
-// Runs in the caller's thread if nothing is ahead of it: that saves the two thread switches of
-// Submit and Wait, which cost more than a small operation. `running_` keeps the queue's thread from
-// starting another operation meanwhile; the group runs one at a time.
+// Runs the operation in the caller's thread if no other one is pending. This saves the two thread
+// switches of Submit and Wait, which cost more than a small operation. `running_` prevents the
+// queue's thread from starting another operation meanwhile, because the group runs one at a time.
 bool Queue::TryRun(Request request) {
   std::unique_lock lock = Open(&request);
   if (running_ || !waiting_.empty()) return false;
@@ -72,8 +72,9 @@ bool Queue::TryRun(Request request) {
   const std::exception_ptr failure = Run(request);
   lock.lock();
   running_ = false;
-  // The queue's thread needs no wake-up if no operation has arrived meanwhile. Under the lock:
-  // once that thread has seen it, the queue may be destroyed.
+  // Wakes the queue's thread only if an operation has arrived meanwhile or the queue stops.
+  // Notifies under the lock, because the queue may be destroyed once that thread has seen the
+  // change.
   if (stopping_ || !waiting_.empty()) changed_.notify_all();
   lock.unlock();
   if (failure != nullptr) std::rethrow_exception(failure);
@@ -86,13 +87,13 @@ void Queue::Close() {
     stopping_ = true;
   }
   changed_.notify_all();
-  // Not mutex_, which the joined thread needs to end. A second caller of Close waits here until the
-  // first one has joined.
+  // Uses a separate mutex, because the thread needs mutex_ to end. A second caller of Close waits
+  // here until the first one has joined the thread.
   const std::lock_guard one_at_a_time(closing_);
   thread_.Join();
   const auto ended = std::make_exception_ptr(
       Error(ErrorCode::kAborted, "the queue of operations ended before this one began"));
-  // The thread has ended and Open refuses new requests: waiting_ has no other user.
+  // No lock is needed for waiting_: the thread has ended, and Open rejects new requests.
   for (const auto& state : waiting_) state->Finish(ended);
   waiting_.clear();
 }
@@ -108,15 +109,15 @@ void Queue::Loop() {
     lock.unlock();
     const std::exception_ptr failure = Run(state->request);
     lock.lock();
-    running_ = false;  // a thread that waits for this one may run the next
+    running_ = false;  // now TryRun may run an operation in another thread
     lock.unlock();
     state->Finish(failure);
     lock.lock();
   }
 }
 
-// Checks here, in the caller's thread: an invalid request then fails alone, while an error inside
-// Run breaks the group.
+// Checks the request in the caller's thread, so that an invalid request fails alone. An error
+// inside Run would break the group.
 std::unique_lock<std::mutex> Queue::Open(Request* request) {
   group_.Check(*request);
   request->submitted = std::chrono::steady_clock::now();

@@ -17,13 +17,14 @@ namespace hearth::collective {
 
 class Group;
 
-// A submitted operation. Copies refer to the same operation; any thread may use them, also after
+// A submitted operation. Copies refer to the same operation; any thread may use them, even after
 // the queue is destroyed.
 class Handle {
  public:
   bool done() const;
-  // Returns once the operation has succeeded. Throws its error, at each call; kDeadlineExceeded,
-  // with the operation's name, if the deadline passes first: the operation then continues.
+  // Returns once the operation has succeeded. If it has failed, every call throws its error. Throws
+  // kDeadlineExceeded, with the operation's name, if the deadline passes first; the operation then
+  // continues.
   void Wait(Deadline deadline) const;
 
  private:
@@ -36,29 +37,30 @@ class Handle {
 // Executes a group's operations in a background thread, in the order of submission.
 class Queue {
  public:
-  // The group outlives the queue and is used by the queue alone, except for Abort. An operation has
-  // `timeout_s` from its start.
+  // The group outlives the queue and is used by the queue alone, except for Abort. `timeout_s`
+  // limits each operation from its start.
   explicit Queue(Group& group, double timeout_s = 30);
   Queue(const Queue&) = delete;
   Queue& operator=(const Queue&) = delete;
   ~Queue();  // closes, and waits as Close() does
 
-  // Any thread; several threads must order their calls themselves. The queue owns the memory until
-  // the handle is done. After one operation has failed, all later ones fail with the same error.
-  // Throws kInvalidArgument for an invalid request (Group::Check): if it failed only in the queue,
-  // later operations would be matched with the wrong ones of other ranks.
-  // `on_done` is called once when the operation has ended, with its error or null, on the queue's
-  // thread, which it must not block; not called if Submit throws.
+  // Any thread may call Submit, but several threads must order their calls themselves. The caller
+  // must not access the memory until the handle is done. After one operation has failed, all later
+  // ones fail with the same error. Throws kInvalidArgument for an invalid request (Group::Check).
+  // If such a request failed only in the queue, later operations would be matched with the wrong
+  // operations of other ranks. `on_done` is called once with the error or null when the operation
+  // has ended, unless Submit throws. It runs on the queue's thread and must not block.
   using Callback = std::function<void(const std::exception_ptr&)>;
   Handle Submit(Request request, Callback on_done = nullptr);
 
-  // Executes the operation on the caller's thread, for at most `timeout_s`, which saves two context
-  // switches, and throws its error (Group::Run). Returns false, without effect, if other operations
-  // are pending. Any thread; throws as Submit does.
+  // Executes the operation on the caller's thread, which saves two context switches, with the
+  // timeout `timeout_s`. Throws its error (Group::Run). If other operations are pending, does
+  // nothing and returns false. Any thread may call it; throws as Submit does.
   bool TryRun(Request request);
 
-  // Waits for the running operation, for at most its `timeout_s`; pending and later ones fail with
-  // kAborted. Call Group::Abort first to end it at once. Any thread; idempotent; never throws.
+  // Waits for the running operation, at most `timeout_s`; pending and later operations fail with
+  // kAborted. To end the running operation at once, call Group::Abort first. Any thread may call
+  // it; idempotent; never throws.
   void Close();
 
  private:
@@ -72,10 +74,10 @@ class Queue {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::shared_ptr<Handle::State>> waiting_;
-  bool running_ = false;  // an operation runs, on any thread
+  bool running_ = false;  // true while an operation runs, on any thread
   bool stopping_ = false;
   std::mutex closing_;
-  Thread thread_;  // last: it uses everything above
+  Thread thread_;  // last, so that it is joined before the members that it uses are destroyed
 };
 
 }  // namespace hearth::collective

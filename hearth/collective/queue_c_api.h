@@ -6,7 +6,8 @@
 
 namespace hearth::collective {
 
-// The queue outlives it. Plug-ins must have stopped using the struct before it is destroyed.
+// The queue outlives this object. Plug-ins must have stopped using the struct before this object is
+// destroyed.
 class QueueCApi {
  public:
   QueueCApi(Queue& queue, int rank, int world);

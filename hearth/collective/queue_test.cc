@@ -67,17 +67,17 @@ TEST_P(Queues, AMismatchedNameIsReportedWithBothNames) {
 }
 
 TEST_P(Queues, AWaitThatTimesOutLeavesTheOperationRunning) {
-  std::promise<void> gave_up;
+  std::promise<void> timed_out;
   RunGroups(GetParam(), 2, [&](Group& group) {
     std::vector<float> data(10, 1);
     Queue queue(group, 60);
-    if (group.rank() == 1) gave_up.get_future().wait();
+    if (group.rank() == 1) timed_out.get_future().wait();
     const Handle handle = queue.Submit(SumRequest(data, "conv1"));
     if (group.rank() == 0) {
       const Error error = ErrorOf(handle, 0.05);
       EXPECT_EQ(error.code(), ErrorCode::kDeadlineExceeded);
       EXPECT_THAT(error.message(), HasSubstr("all-reduce 'conv1' of 40 bytes"));
-      gave_up.set_value();
+      timed_out.set_value();
     }
     handle.Wait(Deadline::After(60));
     EXPECT_EQ(data, std::vector<float>(10, 2));

@@ -26,7 +26,7 @@ RankInfo RankInfo::FromJson(const nlohmann::json& json, int rank) {
     info.rdma = {json.at("rdma"), json.at("no_rdma")};
     info.encrypts = json.at("encrypts");
     return info;
-  } catch (const std::exception& error) {  // of JSON, or a nonce that is not hex
+  } catch (const std::exception& error) {  // invalid JSON, or a nonce that is not hex
     throw Error(ErrorCode::kDataLoss,
                 fmt::format("the connection data of rank {} is invalid", rank), error);
   }

@@ -11,7 +11,7 @@ namespace hearth::collective {
 
 // Connection data of a rank, exchanged through the rendezvous.
 struct RankInfo {
-  Peer peer;  // the rank number is not sent: it follows from the order of the processes
+  Peer peer;  // the rank is not sent, because the order of the processes determines it
   std::string host_id;
   bool shares_memory = true;
   PageAddress page;

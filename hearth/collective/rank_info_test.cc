@@ -28,7 +28,7 @@ TEST(RankInfoTest, ArrivesAsItWasSent) {
   EXPECT_EQ(received.page.nonce, Example().page.nonce);
 }
 
-// The data comes from another process.
+// The data comes from another process, so it may be invalid.
 TEST(RankInfoTest, NamesTheRankWhoseDataIsIncompleteOrOfAnotherType) {
   const nlohmann::json whole = Example().ToJson();
   for (const auto& [field, value] : whole.items()) {

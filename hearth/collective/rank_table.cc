@@ -5,7 +5,7 @@
 namespace hearth::collective {
 namespace {
 
-// The host's id is compared first: the process number of a rank on another host may belong to an
+// Compares the host ids first, because the process id of a rank on another host may belong to an
 // unrelated process here.
 bool CanShare(const RankInfo& own, const RankInfo& other) {
   return own.shares_memory && other.shares_memory && own.host_id == other.host_id &&
@@ -33,7 +33,7 @@ std::vector<std::vector<bool>> ExchangeReach(const Gather& gather, const RankTab
   const RankInfo& own = table.ranks[static_cast<size_t>(table.first_local)];
   nlohmann::json row = nlohmann::json::array();
   for (const RankInfo& other : table.ranks) row.push_back(CanShare(own, other));
-  // Threads of one process reach the same memory, but each rank needs a row.
+  // All ranks of this process can open the same pages, but each of them needs a row.
   const nlohmann::json mine(static_cast<size_t>(local), row);
   std::vector<std::vector<bool>> reach;
   try {

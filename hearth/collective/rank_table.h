@@ -10,9 +10,9 @@
 
 namespace hearth::collective {
 
-// Gathers one value per process, in the order of the processes. Waits for all processes; throws
-// kDeadlineExceeded at its own deadline, naming the missing ones, and kAborted if a rank has
-// failed.
+// Gathers one value per process, in the order of the processes. Waits for all processes. Throws
+// kDeadlineExceeded, naming the missing processes, if its own deadline passes, and kAborted if a
+// rank has failed.
 using Gather = std::function<std::vector<nlohmann::json>(const std::string& name,
                                                          const nlohmann::json& value)>;
 
@@ -22,11 +22,12 @@ struct RankTable {
   int first_local = 0;          // the first rank of this process
 };
 
-// `own` are the ranks of process number `process`. Waits and throws as `gather`.
+// `own` contains the ranks of this process, whose number is `process`. Waits and throws as `gather`
+// does.
 RankTable ExchangeInfos(const Gather& gather, int process, const std::vector<RankInfo>& own);
 
-// reach[a][b]: rank a can open the shared page of rank b. `local`: number of ranks in this process.
-// Waits and throws as `gather`.
+// Returns reach, where reach[a][b] is true if rank a can open the shared page of rank b. `local` is
+// the number of ranks in this process. Waits and throws as `gather` does.
 std::vector<std::vector<bool>> ExchangeReach(const Gather& gather, const RankTable& table,
                                              int local);
 

@@ -8,7 +8,7 @@
 namespace hearth::collective {
 namespace {
 
-// Returns a Gather that adds the values of other processes to this one's.
+// Returns a Gather that adds the values of other processes to the value of this process.
 Gather GatherOf(const std::vector<nlohmann::json>& before,
                 const std::vector<nlohmann::json>& after) {
   return [=](const std::string&, const nlohmann::json& value) {

@@ -1,5 +1,5 @@
-// Tests that a group leaks no descriptor, thread, shared memory or pinned memory, however it ended,
-// over each transport.
+// Tests that a group leaks no descriptor, thread, shared memory or pinned memory, over each
+// transport and however the group ends.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -47,7 +47,7 @@ void EndNormally(Wiring wiring) {
   });
 }
 
-// A rank fails between two operations while the others are in one.
+// A rank fails between two operations while the other ranks are in the second one.
 void EndByFailure(Wiring wiring) {
   const auto body = [](Group& group) {
     SumTwice(group);
@@ -128,7 +128,7 @@ class ResourceLeaks : public ::testing::TestWithParam<std::tuple<Wiring, Ending>
 TEST_P(ResourceLeaks, AreAbsent) {
   const auto& [wiring, ending] = GetParam();
   if (const std::string reason = SkipReason(wiring); !reason.empty()) GTEST_SKIP() << reason;
-  // Libraries allocate process-wide resources with the first group.
+  // Creates a group first, because libraries allocate process-wide resources with the first one.
   EndNormally(wiring);
   const ProcessResources before = CurrentResources();
   for (int i = 0; i < 2; ++i) ending.run(wiring);
@@ -146,7 +146,7 @@ INSTANTIATE_TEST_SUITE_P(Transports, ResourceLeaks,
                            return NameOf(std::get<0>(info.param)) + std::get<1>(info.param).name;
                          });
 
-// Checks the counts themselves, without which the tests above could not fail.
+// Checks that leaks are counted; otherwise the tests above could not fail.
 TEST(ProcessResources, CountsEachKind) {
   const ProcessResources before = CurrentResources();
   const OwnPage page = CreateSharedPage();

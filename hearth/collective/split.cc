@@ -1,5 +1,5 @@
-// Splits groups off. The parent group does what the rendezvous does for the first group: it
-// exchanges the ranks' connection data.
+// Implements Group::Split. The parent group exchanges the ranks' connection data, as the rendezvous
+// does for the first group.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -13,7 +13,7 @@ namespace hearth::collective {
 namespace {
 
 // A Gather among the ranks of one color, through the parent group. All ranks of the parent take
-// part, so that all colors gather at once.
+// part, so one operation serves all colors.
 std::vector<nlohmann::json> GatherOfColor(Group& group, const std::vector<int64_t>& colors,
                                           const nlohmann::json& value, Deadline deadline) {
   const int64_t own = colors[static_cast<size_t>(group.rank())];
@@ -32,13 +32,14 @@ std::unique_ptr<Group> Group::Split(int color, Deadline deadline) {
   colors[static_cast<size_t>(rank())] = color;
   AllGather(colors.data(), colors.size(), DataType::kInt64, deadline);
   if (color < 0) {
-    // Takes part in the gathers of the other ranks, which are collective operations of the parent.
+    // Takes part in the gathers of the other ranks, because they are collective operations of the
+    // parent.
     for (int i = 0; i < Connector::kGathers; ++i) GatherTexts(*this, "", deadline);
     return nullptr;
   }
   Identity identity = impl_->identity;
-  // Each rank connects alone, also if others of its process get the same color: towards the
-  // connector it is a process with one rank, numbered by its order within the color.
+  // Each rank connects alone, even if other ranks of its process have the same color. The connector
+  // treats it as a process with one rank, numbered by its position within the color.
   identity.options.local_ranks = 1;
   const auto before = colors.begin() + rank();
   const Setup setup = {.identity = identity,
@@ -50,7 +51,8 @@ std::unique_ptr<Group> Group::Split(int color, Deadline deadline) {
                        .deadline = deadline};
   std::vector<PendingRank> pending;
   pending.push_back(MakePendingRank(identity));
-  // Before Connect: an abort of the parent must also end the wait for the new group's ranks.
+  // Called before Connect, so that an abort of the parent also ends the wait for the new group's
+  // ranks.
   impl_->abort->PassOnTo(pending.front().abort);
   return std::move(Connector(setup, pending).Connect().front());
 }

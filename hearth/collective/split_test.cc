@@ -15,7 +15,7 @@ namespace {
 
 class SplitTest : public ::testing::TestWithParam<std::tuple<Wiring, int>> {};
 
-// Even ranks, odd ranks, and the last rank in no group.
+// Splits the group into even and odd ranks; the last rank gets no group.
 TEST_P(SplitTest, GroupsWorkIndependently) {
   const auto& [wiring, ranks] = GetParam();
   RunGroups(wiring, ranks, [](Group& group) {
@@ -48,7 +48,7 @@ INSTANTIATE_TEST_SUITE_P(Wirings, SplitTest,
                                   std::to_string(std::get<1>(info.param));
                          });
 
-// Fewer ports than ranks that bind one in turn.
+// The range has fewer ports than the number of ranks that bind one in turn.
 TEST(SplitPorts, AreThoseOfTheParent) {
   for (const bool hosts : {false, true}) {
     const int first = TcpListener("127.0.0.1").port();
@@ -73,7 +73,7 @@ TEST(SplitGroups, ARankThatLeftTheParentIsReported) {
   });
 }
 
-// A rank that waits in the smaller group must not miss the failure of the larger one.
+// A rank that waits in the new group must be notified of a failure in its parent.
 TEST(SplitGroups, AreAbortedWithTheirParent) {
   RunGroups(Wiring::kThreads, 2, [](Group& group) {
     const auto half = group.Split(0, Soon());

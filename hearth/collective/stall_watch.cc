@@ -14,12 +14,12 @@
 namespace hearth::collective {
 namespace {
 
-// A rank that has waited for a tick reports its step: early enough to be known when another rank
-// queries it, and rarely enough to cost nothing.
+// A rank reports its step once it has waited for a tick. This is early enough for other ranks'
+// queries, and rare enough to cost nothing.
 constexpr double kLongestTick = 1;
 constexpr double kShortestTick = 0.01;
 constexpr double kTicksPerStall = 8;
-// Ticks until a step that a rank has reached is known to the others.
+// Ticks until the other ranks know that a rank has reached a step.
 constexpr double kTicksToKnow = 3;
 constexpr size_t kNamedRanks = 16;
 
@@ -96,8 +96,8 @@ rendezvous::GroupStep StallWatch::Self(const Running& running) const {
   return {group_, self_, static_cast<int>(ranks_.size()), running.step};
 }
 
-// A rank reports its step only after it has waited for a tick. Before that, ranks that are not
-// known to have arrived may well be there.
+// A rank reports its step only after it has waited for a tick. Until then, a rank may have arrived
+// although it is not known to have.
 std::string StallWatch::MissingRanks() {
   const Running running = Now();
   if (!running.runs || IsPair(running.call.operation) ||
@@ -112,7 +112,7 @@ void StallWatch::Watch() {
   std::unique_lock lock(mutex_);
   const std::chrono::duration<double> tick(tick_s_);
   while (!changed_.wait_for(lock, tick, [&] { return ending_; })) {
-    // Poll may wait for the rendezvous, and Begin and End of the operations take this lock.
+    // Unlocks because Poll may wait for the rendezvous, and Begin and End must not wait for it.
     lock.unlock();
     Poll();
     lock.lock();
@@ -123,7 +123,7 @@ void StallWatch::Poll() {
   const Running running = Now();
   const bool same = reported_ && reported_->number == running.number;
   if (reported_ && !(same && running.runs)) {
-    // If it failed, its error says more.
+    // Not logged for a failed operation, because its error says more.
     if (!same || running.succeeded) {
       log::Warning("{} continues: {} took {:.3g} s", Name(), reported_->call.Describe(),
                    reported_->seconds());
@@ -132,7 +132,8 @@ void StallWatch::Poll() {
   }
   const double seconds = running.seconds();
   if (seconds < tick_s_) return;
-  // Report finished operations as well: a broadcast's root may finish before the others arrive.
+  // Reports finished operations as well, because a broadcast's root may finish before the others
+  // arrive.
   if (reported_step_ < running.step) {
     reported_step_ = running.step;
     reporter_->Report(Self(running));
@@ -148,13 +149,14 @@ void StallWatch::Poll() {
 void StallWatch::Report(const Running& running) {
   const std::string reason = ReasonOf(running);
   const Running now = Now();
-  if (now.number != running.number || !now.runs) return;  // it ended meanwhile
+  if (now.number != running.number || !now.runs) return;  // the operation has ended meanwhile
   reported_ = running;
   const double seconds = running.seconds();
-  // The interval doubles: an operation that waits for an hour writes a few lines, not hundreds.
+  // Doubles the interval, so that an operation that waits for an hour logs a few lines instead of
+  // hundreds.
   while (next_report_s_ <= seconds) next_report_s_ *= 2;
   const double left = running.deadline.remaining();
-  ++reports;  // first, so that a reader of the log finds it counted
+  ++reports;  // before the log line, so that a reader of the line finds it counted
   log::Warning("{} has waited for {:.3g} s in {}: {}{}", Name(), seconds, running.call.Describe(),
                reason, std::isfinite(left) ? fmt::format("; it times out in {:.0f} s", left) : "");
 }
@@ -171,8 +173,8 @@ std::string StallWatch::ReasonOf(const Running& running) {
 }
 
 std::optional<std::vector<int>> StallWatch::QueryMissingRanks(const Running& running) {
-  // Two threads query: the watch, and the one whose operation has failed. This rank's own step is
-  // reported first, so that it is not named as missing.
+  // Locks because two threads query: the background thread, and the thread whose operation has
+  // failed. Reports this rank's step first, so that this rank is not named as missing.
   const std::lock_guard lock(query_mutex_);
   reporter_->Report(Self(running));
   return reporter_->RanksBehind(Self(running));

@@ -1,5 +1,6 @@
-// Logs when an operation of a group waits for long: the operation and the ranks that have not
-// reached it; again after twice the time, and so on; and when the operation continues.
+// Logs a warning when an operation of a group waits for long, naming the operation and the ranks
+// that have not reached it. Repeats the warning at doubling intervals, and logs when the operation
+// continues.
 #pragma once
 
 #include <condition_variable>
@@ -18,22 +19,23 @@
 
 namespace hearth::collective {
 
-// The environment's HEARTH_STALL_SECONDS, or else `preferred`; 0 means never. Throws
-// kInvalidArgument for anything but seconds.
+// Returns HEARTH_STALL_SECONDS of the environment, else `preferred`; 0 disables the warnings.
+// Throws kInvalidArgument if the variable is not a number of seconds.
 double StallSeconds(double preferred);
 
-// Counts of this process, for programs that act on a stall.
+// Counters of this process, for programs that react to stalls.
 struct StallCounts {
-  uint64_t reports = 0;   // of waiting operations
-  uint64_t timeouts = 0;  // operations whose deadline passed before a rank had arrived
+  uint64_t reports = 0;   // warnings about waiting operations
+  uint64_t timeouts = 0;  // operations whose deadline passed before all ranks had arrived
 };
 StallCounts CountStalls();
 
 // Belongs to one rank, whose thread calls Begin, End and MissingRanks. A background thread watches
-// the running operation; operations are never blocked by it.
+// the running operation and never blocks it.
 class StallWatch {
  public:
-  // `group` is a name that no other group of the tracker has; `ranks` are its ranks in order.
+  // `group` is a name that is unique among the groups of the step tracker; `ranks` are the group's
+  // ranks in order.
   StallWatch(std::string group, std::vector<Peer> ranks, int self, double stall_s,
              std::shared_ptr<StepReporter> reporter);
   ~StallWatch();
@@ -43,8 +45,9 @@ class StallWatch {
   void Begin(const Call& call, Deadline deadline);
   void End(bool succeeded);
 
-  // The ranks that have not reached the running operation: "rank 1 on host b". Empty if all have,
-  // or if unknown, as for an operation that has just begun. Waits for at most a second per caller.
+  // Returns the ranks that have not reached the running operation: "rank 1 on host b". Returns an
+  // empty string if all ranks have reached it or if this is unknown, as when the operation has just
+  // begun. Waits for at most a second per caller.
   std::string MissingRanks();
   // Counts an operation that failed because of MissingRanks().
   static void CountTimeout();
@@ -89,13 +92,13 @@ class StallWatch {
   Running running_;
   bool ending_ = false;
 
-  // Used by the thread only.
-  uint64_t reported_step_ = 0;       // the last step that was reported to the tracker
-  uint64_t seen_ = 0;                // the operation that the next report is about
-  std::optional<Running> reported_;  // until it continues
+  // Used only by thread_.
+  uint64_t reported_step_ = 0;       // the last step that was reported to the step tracker
+  uint64_t seen_ = 0;                // number of the operation that the next warning is about
+  std::optional<Running> reported_;  // operation with a warning, until it continues
   double next_report_s_ = 0;
 
-  Thread thread_;  // last: it uses everything above
+  Thread thread_;  // last, so that it is joined before the members that it uses are destroyed
 };
 
 }  // namespace hearth::collective

@@ -42,7 +42,7 @@ class Warnings {
   Warnings& operator=(const Warnings&) = delete;
 
   // Waits for `count` matching warnings; returns how many there are. On a busy machine, warnings
-  // about other late ranks may precede them.
+  // about other late ranks may come first.
   size_t Await(const std::string& pattern, size_t count) {
     const std::regex wanted(pattern);
     std::unique_lock lock(mutex_);
@@ -82,7 +82,8 @@ std::string HostOf(Wiring wiring, int rank) {
 
 class Stalls : public WiringTest {};
 
-// In a ring, and across hosts of two ranks, most ranks wait for a rank that itself waits.
+// In a ring, and with two ranks per host, most ranks wait for a rank that itself waits for another
+// one.
 TEST_P(Stalls, EveryWaitingRankLogsTheMissingRankAndTheOperation) {
   const StallSetting setting("0.2");
   const StallCounts before = CountStalls();
@@ -133,11 +134,11 @@ TEST_P(Stalls, ATimedOutOperationNamesTheRankThatNeverArrived) {
       if (error.code() == ErrorCode::kDeadlineExceeded) errors.push_back(error.message());
       ended.notify_all();
     });
-  } catch (const Error&) {  // the ranks' errors about each other
+  } catch (const Error&) {  // ranks report errors about each other, too
   }
   ASSERT_FALSE(errors.empty());
   EXPECT_GT(CountStalls().timeouts, before.timeouts);
-  // As above: ranks may report that another late rank had not arrived.
+  // As in Warnings::Await, ranks may report that another late rank had not arrived.
   EXPECT_THAT(errors,
               ::testing::Contains(::testing::StartsWith(
                   "all-reduce 'conv1' of 4194304 bytes (float32, sum): rank 2 on host " +
@@ -182,7 +183,8 @@ TEST(StallReports, ASplitGroupNamesItsOwnRanks) {
   });
 }
 
-// Over TCP the root of a broadcast, and ranks that forward its data, leave before others arrive.
+// Over TCP, the root of a broadcast and ranks that forward its data may finish before others
+// arrive.
 TEST(StallReports, ARankThatLeftAnOperationEarlyHasReachedIt) {
   const StallSetting setting("0.2");
   Warnings warnings;
@@ -195,7 +197,7 @@ TEST(StallReports, ARankThatLeftAnOperationEarlyHasReachedIt) {
       EXPECT_GE(warnings.Await(waits, 1), 1u);
     }
     group.Broadcast(&value, sizeof(value), 0, Deadline::After(kPatience));
-    warnings.Await(waits, 1);  // in no operation meanwhile
+    warnings.Await(waits, 1);  // ranks that have finished wait here, in no operation
     group.Barrier(Deadline::After(kPatience));
   });
 }

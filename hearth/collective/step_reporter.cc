@@ -12,7 +12,7 @@ namespace {
 
 using rendezvous::GroupStep;
 
-// Steps only help to name the ranks that have not arrived: an operation does not fail because its
+// Steps only help to name the ranks that have not arrived, so an operation does not fail if its
 // step cannot be reported.
 class OfMembers : public StepReporter {
  public:
@@ -21,7 +21,7 @@ class OfMembers : public StepReporter {
   void Report(const GroupStep& step) noexcept override {
     try {
       member_.ReportStep(step);
-    } catch (const std::exception& error) {  // a hint for others: the operation goes on
+    } catch (const std::exception& error) {  // only a hint for other ranks is lost
       if (warned_.exchange(true)) return;
       const log::Location here = {__FILE__, __LINE__};
       log::Write(log::Level::kWarning, here,
@@ -33,7 +33,7 @@ class OfMembers : public StepReporter {
   std::optional<std::vector<int>> RanksBehind(const GroupStep& step) noexcept override {
     try {
       return member_.RanksBehind(step);
-    } catch (const std::exception&) {  // some rank has failed, which every member logs
+    } catch (const std::exception&) {  // some rank has failed; every member logs that
       return std::nullopt;
     }
   }

@@ -12,16 +12,17 @@ class Member;  // hearth/rendezvous/member.h
 
 namespace hearth::collective {
 
-// Reports the operations that ranks have reached, and finds ranks that have not. Any thread.
+// Reports the operations that ranks have reached, and finds ranks that have not. Any thread may use
+// it.
 class StepReporter {
  public:
   virtual ~StepReporter() = default;
 
-  // Neither function throws: the member reports the loss of the rendezvous, and the first step that
-  // cannot be reported is a warning.
+  // Neither function throws. The member reports the loss of the rendezvous; the first step that
+  // cannot be reported is logged as a warning.
   virtual void Report(const rendezvous::GroupStep& step) noexcept = 0;
-  // The ranks that have not reached the step; empty optional if unknown. One thread at a time per
-  // rank. Blocks for at most a second.
+  // Returns the ranks that have not reached the step, or nullopt if unknown. Called by one thread
+  // per rank at a time. Blocks for at most a second.
   virtual std::optional<std::vector<int>> RanksBehind(
       const rendezvous::GroupStep& step) noexcept = 0;
 };

@@ -12,8 +12,8 @@ Topology::Topology(const std::vector<std::vector<bool>>& reach) {
     return reach[static_cast<size_t>(a)][static_cast<size_t>(b)] &&
            reach[static_cast<size_t>(b)][static_cast<size_t>(a)];
   };
-  // Greedy: the first host whose members all reach this rank. All ranks have the same table, and
-  // thus reach the same result without another exchange.
+  // Greedy: each rank joins the first host whose members all reach it. All ranks have the same
+  // table, so they compute the same result without communication.
   for (int rank = 0; rank < world; ++rank) {
     const auto host = std::find_if(hosts_.begin(), hosts_.end(), [&](const auto& members) {
       return std::all_of(members.begin(), members.end(), [&](int m) { return mutual(rank, m); });

@@ -5,7 +5,7 @@
 
 namespace hearth::collective {
 
-// Groups ranks by shared memory. A "host" here is a set of ranks that can map each other's memory.
+// Groups ranks by shared memory. Here, a "host" is a set of ranks that can map each other's memory.
 class Topology {
  public:
   // Host of a rank, and the rank's index there.
@@ -14,8 +14,8 @@ class Topology {
     int index = 0;  // among the ranks of the host
   };
 
-  // reach[a][b]: rank a can open b's memory. All ranks of a host reach each other, so that every
-  // rank computes the same topology even if reach is not symmetric.
+  // reach[a][b] is true if rank a can open b's memory. It may be asymmetric, so only ranks that
+  // reach each other share a host.
   explicit Topology(const std::vector<std::vector<bool>>& reach);
 
   int world() const { return static_cast<int>(locations_.size()); }
@@ -27,8 +27,8 @@ class Topology {
 
   bool one_host() const { return hosts_.size() == 1; }
   bool one_rank_per_host() const { return hosts_.size() == locations_.size(); }
-  // How many ranks of each host communicate with other hosts: all if hosts are of equal size, else
-  // one.
+  // Number of ranks per host that communicate with other hosts: all if all hosts have the same
+  // size, else one.
   int parts() const { return parts_; }
   // The ranks with this index on each host; `index` is less than parts().
   std::vector<int> Across(int index) const;

@@ -16,15 +16,16 @@ std::string Variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-// `text`: empty, or two ports as in 7400-7499.
+// `text` is empty, or a range of ports such as 7400-7499.
 void SetPorts(const std::string& text, GroupOptions* options) {
   if (text.empty()) return;
   int first = 0, last = 0;
-  // A third conversion that succeeds means text after the range.
+  // If the third conversion succeeds, there is text after the range.
   char rest = 0;
   const int found = std::sscanf(text.c_str(), "%d-%d%c", &first, &last, &rest);
   Require(found == 2 && first >= 1 && first <= last && last <= 65535, ErrorCode::kInvalidArgument,
-          "HEARTH_MESH_PORT={} in the environment: it is a range of ports, as 7400-7499", text);
+          "HEARTH_MESH_PORT={} in the environment must be a range of ports, such as 7400-7499",
+          text);
   options->listen_port = first;
   options->listen_ports = last - first + 1;
 }
@@ -65,7 +66,7 @@ RdmaDevice OwnRdmaDevice(const GroupOptions& options) {
 }
 
 // All ranks call this with the same table and therefore choose the same transport. RDMA is used
-// only if every rank has it: one mesh has one transport.
+// only if every rank has it, because a mesh has only one transport.
 InterHostTransport ChooseInterHostTransport(const GroupOptions& options,
                                             const std::vector<RankInfo>& ranks) {
   const auto other = std::find_if(ranks.begin(), ranks.end(), [&](const RankInfo& rank) {

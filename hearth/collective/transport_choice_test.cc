@@ -53,7 +53,7 @@ TEST(Transport, SharedMemoryAloneIsRejectedBetweenHosts) {
   }
 }
 
-// The error of two ranks without an RDMA device that require one.
+// Returns the error of two ranks that require an RDMA device but have none.
 std::string RdmaError(const GroupOptions& options) {
   try {
     RunRanks(2, [&](rendezvous::Member& member) { Group::Connect(member, options); });
@@ -156,7 +156,7 @@ TEST(Transport, AnUnknownNameIsRejected) {
   }
 }
 
-// The choice depends on the ranks' data alone, so that all ranks compute the same.
+// The choice depends only on the ranks' data, so that all ranks make the same choice.
 TEST(ChooseInterHostTransport, UsesRdmaOnlyIfEveryRankHasADevice) {
   std::vector<RankInfo> ranks(2);
   ranks[0].peer = {0, "a"};

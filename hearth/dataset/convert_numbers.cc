@@ -43,8 +43,8 @@ void VisitType(ColumnType type, Visit visit) {
   }
 }
 
-// Whether the value survives the conversion. Each pair of types has one rule, chosen at compile
-// time.
+// True if `To` can represent the value, up to rounding. The rule for each pair of types is chosen
+// at compile time.
 template <typename To, typename From>
 bool Holds(From value) {
   if constexpr (std::is_same_v<To, bool>) {
@@ -52,13 +52,14 @@ bool Holds(From value) {
   } else if constexpr (std::is_same_v<From, bool>) {
     return true;
   } else if constexpr (std::is_floating_point_v<To>) {
-    // A finite number must not become infinite; rounding is allowed, also of a large integer.
+    // A finite number must not become infinite; rounding is allowed, even of a large integer.
     if constexpr (std::is_floating_point_v<From>) {
       return !std::isfinite(value) || std::isfinite(static_cast<To>(value));
     }
     return true;
   } else if constexpr (std::is_floating_point_v<From>) {
-    // These bounds are exact as floats: the smallest value, and one more than the largest.
+    // The smallest value, and the largest value plus one. Both are exact as floats; the largest
+    // value may not be.
     constexpr From kLeast = static_cast<From>(std::numeric_limits<To>::min());
     const From end = std::ldexp(From(1), std::numeric_limits<To>::digits);
     return value >= kLeast && value < end && value == std::trunc(value);
@@ -67,11 +68,11 @@ bool Holds(From value) {
   }
 }
 
-// Checks all values before the first is written, so a failure leaves the output as it was.
+// Checks all values before writing the first, so a failure leaves the output unchanged.
 template <typename From, typename To>
 void Convert(const Conversion& conversion, const From* values, int64_t count, To* converted) {
   bool all = true;
-  // Without an early exit the loop is vectorised, and usually every value fits.
+  // The loop has no early exit so that it is vectorised; usually every value fits.
   for (int64_t i = 0; i < count; ++i) all &= Holds<To>(values[i]);
   if (!all) {
     int64_t lost = 0, first = -1;

@@ -12,9 +12,9 @@ namespace hearth::dataset {
 // Returns the numeric or bool type with this NumPy name; throws kInvalidArgument for other names.
 batch::ColumnType NumberTypeOf(std::string_view name);
 
-// Writes `count` numbers as type `to`; a bool is one byte, 0 or 1. Rounds only to the nearest
-// floating-point value: throws kInvalidArgument, naming the column, for a value outside the type's
-// range.
+// Writes `count` numbers as type `to`; a bool is one byte, 0 or 1. Only conversions to floating
+// point round. Throws kInvalidArgument, naming the column, for a value that type `to` cannot
+// represent.
 struct Conversion {
   batch::ColumnType from, to;
   std::string_view column;

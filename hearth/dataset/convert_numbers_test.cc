@@ -70,7 +70,7 @@ TEST(ConvertNumbers, NamesTheColumnOfAValueThatDoesNotFit) {
   EXPECT_THAT(error.message(), HasSubstr("300"));
 }
 
-// The smallest and the largest value of T fit, the next ones do not.
+// The smallest and the largest value of T fit, values beyond them do not.
 template <typename T>
 void ExpectBounds(ColumnType type) {
   using Limits = std::numeric_limits<T>;
@@ -118,7 +118,7 @@ TEST(ConvertNumbers, FloatsThatAreNotFiniteStayAsTheyAre) {
   EXPECT_TRUE(std::signbit(narrow[2]));
   EXPECT_EQ(narrow[3], 0);
   EXPECT_EQ(narrow[4], std::numeric_limits<float>::max());
-  // Half a step more would be infinite.
+  // Halfway between the largest float and the next power of two: rounds to infinity.
   EXPECT_TRUE(Refused<float>(ColumnType::kFloat64, 0x1.ffffffp127, ColumnType::kFloat32));
 }
 

@@ -31,7 +31,7 @@ struct CopiedNode {
   std::vector<ValueRun> runs;
 };
 
-// Lays out the image of some runs of values, and writes it.
+// Lays out and writes an image of runs of values.
 class RunsImage {
  public:
   explicit RunsImage(int64_t rows) : rows_(rows) {}
@@ -64,19 +64,19 @@ int64_t CountOf(const std::vector<ValueRun>& runs) {
   return count;
 }
 
-// The items of consecutive lists are consecutive, also those under a null.
+// The items of consecutive lists are consecutive, even those under a null list.
 ItemRange ItemsOfRun(const ValueRun& run) {
   if (run.count == 0) return {0, 0};
   return {ItemsOf(*run.column, run.begin).begin,
           ItemsOf(*run.column, run.begin + run.count - 1).end};
 }
 
-// A null takes no bytes in the copy: those under it in the source are undefined.
+// A null occupies no bytes in the copy, because the source's bytes under a null are undefined.
 std::string_view BytesAt(const ColumnView& column, int64_t row) {
   return column.IsNull(row) ? std::string_view() : column.Bytes(row);
 }
 
-// Type in the copy: 64-bit offsets only where 32 bits are too few.
+// Type of the copied column: 64-bit offsets only if 32 bits are too few.
 ColumnType CopiedType(ColumnType type, int64_t total) {
   const bool wide = total > INT32_MAX;
   switch (type) {
@@ -95,7 +95,7 @@ ColumnType CopiedType(ColumnType type, int64_t total) {
   }
 }
 
-// In pre-order, like an image's nodes. Each run of rows becomes a run of values in every child.
+// Adds nodes in pre-order, as in an image. Each run of rows becomes a run of values in every child.
 void RunsImage::AddNode(std::vector<ValueRun> runs, const ColumnView& column) {
   CopiedNode node;
   node.name = column.name();
@@ -115,7 +115,7 @@ void RunsImage::AddNode(std::vector<ValueRun> runs, const ColumnView& column) {
       total += static_cast<int64_t>(BytesAt(*run.column, run.begin + i).size());
     }
   }
-  // Only now, as the offsets' width depends on the total of all runs.
+  // Set after the loop, because the width of the offsets depends on the total of all runs.
   const ColumnType type = CopiedType(column.type(), total);
   node.entry.type = static_cast<uint32_t>(type);
   if (batch::IsBytes(type)) node.entry.data_bytes = static_cast<uint64_t>(total);
@@ -141,14 +141,14 @@ uint64_t RunsImage::Plan() {
   return bytes_;
 }
 
-// The sizes depend on the totals of AddNode() only, so Plan() reads no row.
+// The sizes depend only on the totals computed by AddNode(), so Plan() reads no row.
 void RunsImage::PlanNode(CopiedNode& node) {
   const auto type = static_cast<ColumnType>(node.entry.type);
   const uint64_t length = node.entry.length;
   const bool nulls = std::any_of(node.runs.begin(), node.runs.end(), [](const ValueRun& run) {
     return run.column->buffers().validity != nullptr;
   });
-  // Runs without nulls may be mixed with runs that have some, so one decides for all.
+  // Runs with and without validity buffers may be mixed; one run with such a buffer is enough.
   if (nulls && length > 0) node.entry.validity = Reserve((length + 7) / 8);
   if (const int64_t width = batch::OffsetWidth(type); width != 0) {
     node.entry.offsets = Reserve((length + 1) * static_cast<uint64_t>(width));
@@ -176,7 +176,7 @@ template <typename Offset>
 void WriteOffsets(const CopiedNode& node, std::byte* to) {
   auto* ends = reinterpret_cast<Offset*>(to);
   Offset end = *ends = 0;
-  // Of the types with offsets, lists have a child and strings have none.
+  // Among the types with offsets, lists have a child, strings and binaries have none.
   const bool bytes = node.entry.children == 0;
   for (const ValueRun& run : node.runs) {
     for (int64_t i = run.begin; i < run.begin + run.count; ++i) {
@@ -191,7 +191,8 @@ void WriteOffsets(const CopiedNode& node, std::byte* to) {
   }
 }
 
-// Numbers are copied by run, strings one by one: they may be in a file, or have nulls between them.
+// Numbers are copied run by run, strings one by one, because they may be in a file or be
+// interrupted by nulls.
 void WriteData(const CopiedNode& node, std::byte* to) {
   const int64_t width = batch::NumberWidth(static_cast<ColumnType>(node.entry.type));
   for (const ValueRun& run : node.runs) {
@@ -289,7 +290,7 @@ std::shared_ptr<const BatchView> CopyRows(const SelectedRows& rows,
     for (size_t i = 0; i < rows.schema->columns().size(); ++i) columns.push_back(i);
   }
   std::vector<RowRun> runs;
-  // Neighbours are merged into one run, so unshuffled rows are copied as blocks.
+  // Merges consecutive rows into one run, so that unshuffled rows are copied as blocks.
   for (const auto& [batch, row] : rows.refs) {
     if (!runs.empty() && runs.back().batch == batch &&
         runs.back().begin + runs.back().count == row) {
@@ -298,7 +299,7 @@ std::shared_ptr<const BatchView> CopyRows(const SelectedRows& rows,
       runs.push_back({batch, row, 1});
     }
   }
-  // A run without rows still names the columns.
+  // An empty run, which provides the columns.
   if (runs.empty()) runs.push_back({rows.schema, 0, 0});
   return CopyRuns(runs, columns);
 }

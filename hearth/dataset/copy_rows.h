@@ -11,18 +11,19 @@
 
 namespace hearth::dataset {
 
-// Some consecutive rows of a batch.
+// Consecutive rows of a batch.
 struct RowRun {
   const batch::BatchView* batch;
   int64_t begin, count;
 };
 
-// A batch on the heap with these rows, in this order; values that are stored in other files are
-// copied too. All batches have the same columns (same_columns.h); `columns` selects some by index.
+// Copies these rows, in this order, into a batch on the heap; values that are stored in other files
+// are copied too. All batches must have the same columns (same_columns.h); `columns` selects
+// columns by index.
 std::shared_ptr<const batch::BatchView> CopyRuns(const std::vector<RowRun>& runs,
                                                  const std::vector<size_t>& columns);
 
-// The same for selected rows; `names` selects columns, nullopt all of them. Throws kInvalidArgument
+// The same for selected rows; `names` selects columns, nullopt means all. Throws kInvalidArgument
 // for an unknown column, or if the dataset has no rows.
 std::shared_ptr<const batch::BatchView> CopyRows(
     const SelectedRows& rows, const std::optional<std::vector<std::string>>& names);

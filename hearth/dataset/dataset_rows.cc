@@ -76,7 +76,8 @@ void DatasetRows::ApplyToSlot(Slot& slot, Announcement announcement) {
     slot.attempts[announcement.attempt].rows = std::move(rows);
   }
   Attempt& attempt = slot.attempts.at(announcement.attempt);
-  // Reads the file without mutex_, so that readers go on; the rows are published only once checked.
+  // Reads the file without mutex_, so that readers are not blocked; publishes the rows only after
+  // checking them.
   std::vector<batch::BatchView> batches = attempt.rows->ReadTo(announcement.committed);
   CheckColumns(slot, batches);
   {
@@ -88,7 +89,7 @@ void DatasetRows::ApplyToSlot(Slot& slot, Announcement announcement) {
     attempt.rows->Add(std::move(batches));
     attempt.complete = attempt.complete || announcement.complete;
     attempt.hash = announcement.hash;
-    // Read before it is complete: training starts with the first rows.
+    // Adopted before it is complete, because training starts with the first rows.
     if (slot.current.rows == nullptr) slot.current = attempt;
   }
   AdoptIfBetter(slot, attempt);
@@ -112,13 +113,14 @@ void DatasetRows::CheckTotal(const Slot& slot, const Attempt& attempt) const {
           slot.partition, attempt.rows->rows(), total);
 }
 
-// True if the current attempt was lost and this one begins with the rows already read, or if this
-// one is complete and begins with all rows of the current one. No attempt grows while announcing_
-// is held, so rows are hashed without locking mutex_.
+// True if the current attempt was lost and `attempt` begins with the rows already read, or if
+// `attempt` is complete and begins with all rows of the current one. No attempt grows while
+// announcing_ is held, so rows are hashed without locking mutex_.
 bool DatasetRows::MayReplaceCurrent(const Slot& slot, const Attempt& attempt) const {
   if (!slot.current_lost && !attempt.complete) return false;
   const PartitionRows& current = *slot.current.rows;
-  // Of an attempt that was not lost, readers may read more rows meanwhile: compare all.
+  // Compares all rows if the current attempt is not lost, because readers may read more of them in
+  // the meantime.
   int64_t rows = current.rows();
   if (slot.current_lost) {
     const std::lock_guard lock(mutex_);
@@ -126,8 +128,8 @@ bool DatasetRows::MayReplaceCurrent(const Slot& slot, const Attempt& attempt) co
   }
   const bool enough = attempt.rows->rows() >= rows;
   const bool same = enough && (rows == 0 || attempt.rows->HashOf(rows) == current.HashOf(rows));
-  // A lost attempt's successor may still deliver the rows that were read. While the current attempt
-  // lives, another one that differs is ignored.
+  // A difference is an error only if the current attempt was lost; otherwise the other attempt is
+  // ignored. An incomplete attempt with too few rows may still deliver the rows already read.
   const bool undecided = !slot.current_lost || (!enough && !attempt.complete);
   Require(same || undecided, ErrorCode::kDataLoss,
           "attempt {} of partition {} has other rows than attempt {}, {} of which were already "
@@ -156,7 +158,7 @@ void DatasetRows::AbandonAttempt(int64_t partition, int64_t attempt) {
   Slot& slot = SlotOf(partition);
   slot.lost.insert(attempt);
   if (slot.current.complete) return;
-  // `current` keeps its file: the rows that were read stay readable until another attempt has them.
+  // `current` keeps its file open: rows already read stay readable until another attempt has them.
   slot.attempts.erase(attempt);
   if (slot.current.rows == nullptr || slot.current.rows->attempt() != attempt) return;
   {
@@ -167,14 +169,14 @@ void DatasetRows::AbandonAttempt(int64_t partition, int64_t attempt) {
   FailWith([&] { AdoptAnother(slot); });
 }
 
-// The attempt with the most rows first; a complete attempt has already replaced the others.
+// Tries complete attempts first, then those with more rows.
 void DatasetRows::AdoptAnother(Slot& slot) {
   std::vector<Attempt> others;
   for (const auto& [number, other] : slot.attempts) others.push_back(other);
   std::sort(others.begin(), others.end(), [](const Attempt& a, const Attempt& b) {
     return std::pair(a.complete, a.rows->rows()) > std::pair(b.complete, b.rows->rows());
   });
-  // The first that fits clears current_lost.
+  // The first attempt that is adopted clears current_lost.
   for (const Attempt& other : others) {
     if (slot.current_lost) AdoptIfBetter(slot, other);
   }
@@ -188,7 +190,7 @@ void DatasetRows::SetTotals(std::vector<int64_t> rows) {
           slots_.empty() ? 0 : slots_.back().partition);
   {
     const std::lock_guard lock(mutex_);
-    // Published before the check: if it fails, FailWith() ends all waits anyway.
+    // Published before the check, because FailWith() ends all waits if the check fails.
     totals_ = std::move(rows);
     RecomputeBases();
     changed_.NotifyAll();
@@ -204,15 +206,15 @@ void DatasetRows::Fail(const std::string& reason) {
   changed_.NotifyAll();
 }
 
-// Of a lost attempt only the rows that were read count: another attempt must deliver exactly those
-// again, the others need not be the same.
+// Of a lost attempt, only the rows already read count, because only those must be identical in the
+// attempt that replaces it.
 int64_t DatasetRows::Available(const Slot& slot) {
   if (slot.current.rows == nullptr) return 0;
   return slot.current_lost ? slot.read_rows : slot.current.rows->rows();
 }
 
 void DatasetRows::RecomputeBases() {
-  // Ends at the first partition of unknown size: rows behind it have no index yet.
+  // Ends at the first partition of unknown size, because rows after it have no index yet.
   bases_.clear();
   prefix_ = 0;
   rows_ = -1;
@@ -287,7 +289,7 @@ int64_t DatasetRows::WaitIndex(int64_t end) {
 }
 
 size_t DatasetRows::SlotAt(int64_t index) const {
-  // Empty partitions have the same base as the next one; take the last of them.
+  // Empty partitions have the same base as the next one, so this selects the last of them.
   const auto after = std::upper_bound(bases_.begin(), bases_.end(), index);
   return static_cast<size_t>(after - bases_.begin()) - 1;
 }
@@ -302,7 +304,8 @@ int64_t DatasetRows::LastOf(std::span<const int64_t> indices) const {
   return *last;
 }
 
-// Rarely waits: if an attempt was lost since WaitIndex(), another one writes its rows again.
+// Waits only if an attempt was lost since WaitIndex(), until another one has written its rows
+// again.
 void DatasetRows::WaitForRows(std::unique_lock<std::mutex>& lock,
                               std::span<const int64_t> indices) {
   const int64_t last = LastOf(indices);
@@ -317,7 +320,7 @@ void DatasetRows::WaitForRows(std::unique_lock<std::mutex>& lock,
 
 std::shared_ptr<const SelectedRows> DatasetRows::Select(std::vector<int64_t> indices) {
   auto selected = std::make_shared<SelectedRows>();
-  if (indices.empty()) WaitSchema();  // rows that have arrived have shown it
+  if (indices.empty()) WaitSchema();  // otherwise a row has arrived, so the schema is known
   selected->refs.reserve(indices.size());
   uint64_t bytes = 0;
   {
@@ -358,10 +361,10 @@ std::vector<DatasetRows::RowId> DatasetRows::IdsOf(std::span<const int64_t> indi
   return ids;
 }
 
-// Each time that kResidentBytes were read: checks the files that hold values and drops the mapped
-// pages.
+// Each time kResidentBytes have been read, checks the files that contain values and drops the
+// mapped pages.
 void DatasetRows::LimitResidentPages(uint64_t read_bytes) {
-  // Copies, as madvise and stat run without the mutex.
+  // Copies, because madvise and stat are called without the mutex.
   std::vector<std::shared_ptr<const PartitionRows>> current;
   std::vector<std::shared_ptr<const formats::MappedFile>> files;
   {

@@ -1,5 +1,5 @@
-// Rows of all partitions that a rank owns, as they arrive in partition files. A row's index is its
-// number in these partitions in ascending order.
+// Rows of all partitions that a rank owns, as they arrive in partition files. A row's index counts
+// the rows of these partitions in ascending order of partitions.
 #pragma once
 
 #include <cstdint>
@@ -30,11 +30,11 @@ struct Announcement {
   Fd file = Fd();  // set in the attempt's first announcement
   Committed committed = {};
   bool complete = false;  // no more rows follow
-  uint64_t hash = 0;      // of all rows, if complete (row_hash.h)
+  uint64_t hash = 0;      // hash of all rows, if complete (row_hash.h)
 };
 
-// Thread-safe; several readers share it. A wait throws kDeadlineExceeded after `timeout_s`, and at
-// once the error of Fail() or of a damaged file, or what a signal handler throws (OnSignal).
+// Thread-safe; several readers share it. A wait throws kDeadlineExceeded after `timeout_s`; it
+// throws at once the error of Fail(), of a damaged file or of a signal handler (OnSignal).
 class DatasetRows {
  public:
   // Throws kInvalidArgument if a partition is repeated or negative, or if `timeout_s` is negative
@@ -44,34 +44,37 @@ class DatasetRows {
   // Throws kInvalidArgument for a partition that is not owned or a first announcement without a
   // file. Throws kDataLoss for a damaged file, for columns that differ from those of other
   // partitions, and for a repeated partition whose rows differ from rows that were already read;
-  // kDataLoss also ends all waits. Announcements of a lost attempt are ignored. The first complete
-  // attempt of several is read.
+  // kDataLoss also ends all waits. Announcements of a lost attempt are ignored. Of several
+  // attempts, the first complete one is read.
   void ApplyAnnouncement(Announcement announcement);
-  // The attempt ended early; another attempt follows.
+  // Reports that the attempt ended early and that another attempt follows.
   void AbandonAttempt(int64_t partition, int64_t attempt);
-  // Row counts of all partitions of the dataset. Throws kInvalidArgument if there are fewer than
-  // this rank's partitions need, kDataLoss if an owned partition has another count.
+  // Sets the row counts of all partitions of the dataset. Throws kInvalidArgument if a partition of
+  // this rank has no count, kDataLoss if an owned partition has another count.
   void SetTotals(std::vector<int64_t> rows);
   // Ends all current and later waits with kAborted; the first reason is kept.
   void Fail(const std::string& reason);
 
   // Total rows of the rank: waits until its partitions are complete or SetTotals() was called.
   int64_t WaitRows();
-  // Waits for SetTotals() and returns its counts. Throws kInvalidArgument as the constructor does.
+  // Waits for SetTotals() and returns its counts. Throws kInvalidArgument for the same values of
+  // `timeout_s` as the constructor.
   std::vector<int64_t> WaitTotals(double timeout_s);
-  // A batch that shows the columns, valid as long as this object; null if no partition has rows.
+  // Returns a batch that shows the columns, valid as long as this object; null if no partition has
+  // rows.
   const batch::BatchView* WaitSchema();
-  // The hash of each owned partition, in ascending order; waits until all are complete.
+  // Waits until all owned partitions are complete; returns their hashes, in ascending order of
+  // partitions.
   std::vector<uint64_t> WaitHashes();
-  // Waits until the rows before index `end` have arrived, or all rows; returns how many have.
+  // Waits until all rows, or those before index `end`, have arrived; returns how many have.
   int64_t WaitIndex(int64_t end);
 
   // The batches and rows at these indices. Throws kInvalidArgument if one has not arrived
-  // (WaitIndex). If its attempt was lost since then, waits for another one; throws kDataLoss if
-  // that one has fewer rows.
+  // (WaitIndex). If a row's attempt was lost since then, waits for another attempt; throws
+  // kDataLoss if the new attempt has too few rows.
   std::shared_ptr<const SelectedRows> Select(std::vector<int64_t> indices);
 
-  // A row's partition, and its number there.
+  // A row's partition, and its index in that partition.
   struct RowId {
     int64_t partition, row;
   };
@@ -96,34 +99,34 @@ class DatasetRows {
     int64_t read_rows = 0;  // rows [0, read_rows) may have been read
   };
 
-  // Announcements, with announcing_ held: they lock mutex_ only to publish what they found.
+  // For announcements, with announcing_ held. They lock mutex_ only to publish their results.
   Slot& SlotOf(int64_t partition);
   void ApplyToSlot(Slot& slot, Announcement announcement);
   void CheckColumns(const Slot& slot, const std::vector<batch::BatchView>& batches) const;
   void CheckTotal(const Slot& slot, const Attempt& attempt) const;
-  // Reads `attempt` from now on if it is the current one or may replace it.
+  // Uses `attempt` from now on if it is the current one or may replace it.
   void AdoptIfBetter(Slot& slot, const Attempt& attempt);
   bool MayReplaceCurrent(const Slot& slot, const Attempt& attempt) const;
   void AdoptAnother(Slot& slot);
-  // Ends all waits with the kDataLoss that `call` throws, and rethrows it.
+  // If `call` throws kDataLoss, ends all waits with that error and rethrows it.
   template <typename Call>
   void FailWith(Call call);
 
-  // Indices, with mutex_ locked.
+  // Index computations, with mutex_ locked.
   void RecomputeBases();
   static int64_t Available(const Slot& slot);
   size_t SlotAt(int64_t index) const;
-  // Returns the last of the indices, -1 without one. Throws unless all have arrived.
+  // Returns the largest index, or -1 if there are none. Throws unless all rows have arrived.
   int64_t LastOf(std::span<const int64_t> indices) const;
 
-  // Readers.
+  // For readers.
   void Wait(std::unique_lock<std::mutex>& lock, Deadline deadline, std::string_view what,
             const std::function<bool()>& ready);
   void WaitForRows(std::unique_lock<std::mutex>& lock, std::span<const int64_t> indices);
   void LimitResidentPages(uint64_t read_bytes);
 
   const double timeout_s_;
-  // One announcement at a time: it reads and hashes files without mutex_, so that readers go on.
+  // Admits one announcement at a time, which reads and hashes files without blocking readers.
   std::mutex announcing_;
   // Guards everything below. Only read_rows, error_ and touched_bytes_ are written without
   // announcing_; its holder may read the rest without mutex_.
@@ -133,10 +136,10 @@ class DatasetRows {
   std::vector<int64_t> totals_;
   std::vector<int64_t> bases_;  // index of each partition's first row, where known
   int64_t prefix_ = 0;          // rows that have arrived without a gap
-  int64_t arrived_ = 0;         // largest prefix_ so far, which a lost attempt lowers
+  int64_t arrived_ = 0;         // largest prefix_ so far; a lost attempt lowers only prefix_
   int64_t rows_ = -1;           // total of the rank, -1 until known
   std::shared_ptr<const PartitionRows> first_;                  // keeps the columns alive
-  std::set<std::shared_ptr<const formats::MappedFile>> files_;  // that hold values
+  std::set<std::shared_ptr<const formats::MappedFile>> files_;  // files that contain values
   std::exception_ptr error_;
   uint64_t touched_bytes_ = 0;
 };

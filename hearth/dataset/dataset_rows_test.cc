@@ -320,7 +320,7 @@ TEST_F(DamagedPartition, EachDamagedByteIsAnError) {
   Attempt attempt(0, 0);
   attempt.Write(0, 10).Write(10, 10);
   const std::vector<std::byte> sound = Contents(attempt);
-  // Damages header and table of each image; the rest is names, padding and values.
+  // Damages the header and table of each image; the other bytes are names, padding and values.
   for (const size_t image : {size_t{0}, sound.size() / 2}) {
     for (size_t at : {0, 4, 8, 15, 16, 23, 24, 28, 32, 36, 40, 56, 57, 80, 88}) {
       std::vector<std::byte> damaged = sound;

@@ -29,7 +29,7 @@ int64_t EpochReader::WaitRows() {
   return remaining_ ? static_cast<int64_t>(remaining_->size()) : rows_->WaitRows();
 }
 
-// Waits until this many of the epoch's rows have arrived, or all; returns the number that has.
+// Waits until `needed` of the epoch's rows, or all, have arrived; returns how many have.
 int64_t EpochReader::WaitEpochRows(int64_t needed) {
   if (!remaining_) return rows_->WaitIndex(needed);
   const auto rows = std::min(needed, static_cast<int64_t>(remaining_->size()));
@@ -49,14 +49,14 @@ std::shared_ptr<const SelectedRows> EpochReader::Select(int64_t position, int64_
   std::vector<int64_t> indices;
   if (count > 0) {
     const int64_t there = WaitEpochRows(order_.RowsNeeded(position + count - 1));
-    // If fewer rows are there than needed, all rows have arrived.
+    // If fewer rows than needed have arrived, there are no more.
     const int64_t end = wrap ? position + count : std::min(position + count, there);
     Require(there > 0 || end <= position, ErrorCode::kInvalidArgument,
             "this rank has no row in epoch {}: give it a partition with rows, or use fewer ranks",
             epoch_);
     indices.reserve(static_cast<size_t>(std::max<int64_t>(0, end - position)));
     for (int64_t at = position; at < end; ++at) {
-      // Past the end the epoch's own order starts again, so that each row comes once per round.
+      // Past the end, repeats the epoch's order, so that each row occurs once per round.
       const int64_t row = order_.At(at < there ? at : at % there, there);
       indices.push_back(remaining_ ? (*remaining_)[static_cast<size_t>(row)] : row);
     }

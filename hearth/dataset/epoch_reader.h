@@ -12,19 +12,21 @@
 
 namespace hearth::dataset {
 
-// Not thread-safe; several readers may share one DatasetRows. Waits as DatasetRows does.
+// Not thread-safe; several readers may share one DatasetRows. Calls wait like those of DatasetRows
+// and throw the same errors.
 class EpochReader {
  public:
   EpochReader(std::shared_ptr<DatasetRows> rows, uint64_t seed, ShuffleMode shuffle);
 
-  // Remaining rows of an epoch: ascending indices, visited in the order of an epoch of that many
-  // rows, shuffled by `order_seed` if set. RowSeed() of each row does not change.
+  // Ascending indices of the remaining rows of an epoch. They are visited in the order of an epoch
+  // of that many rows, shuffled with the seed `order_seed` if set. RowSeed() of each row does not
+  // change.
   struct Rest {
     std::vector<int64_t> indices;
     std::optional<uint64_t> order_seed = std::nullopt;
   };
 
-  // Moves to another epoch, or to its remaining rows. Throws kInvalidArgument if indices do not
+  // Starts another epoch, or only its remaining rows. Throws kInvalidArgument if indices do not
   // ascend.
   void Start(int64_t epoch, std::optional<Rest> rest = std::nullopt);
 

@@ -62,9 +62,9 @@ int64_t GatheredColumn::NumberBytes(ColumnType type) {
   return type == ColumnType::kBool ? 1 : batch::NumberWidth(type);
 }
 
-// `source(view, row)` returns the address of the row's bytes.
-// Random rows cost a cache miss each, up to three in a chain for a list: its offsets, its values,
-// the line after. Three passes over 64 rows let the misses of one step overlap.
+// `source(view, row)` returns the address of the row's bytes. Each random row costs a cache miss. A
+// list costs up to three, one after another: for its offsets, its values and the next cache line.
+// Three passes over 64 rows let the misses of each step overlap.
 template <typename Source>
 void GatheredColumn::CopyBlocks(size_t bytes, std::byte* to, Source source) const {
   std::array<const uint8_t*, kRowsAtOnce> from;
@@ -90,7 +90,7 @@ void GatheredColumn::CopyBlocks(size_t bytes, std::byte* to, Source source) cons
       if (bytes == 4) {
         std::memcpy(to, from[i], 4);
       } else if (bytes == 0) {
-        // Without values there may be no address to copy from.
+        // Empty values may have no address to copy from.
         break;
       } else if (bytes == 8) {
         std::memcpy(to, from[i], 8);
@@ -107,7 +107,7 @@ void GatheredColumn::CopyNumbers(std::byte* to) const {
   bool plain = number_type_ != ColumnType::kBool;
   const BatchView* batch = nullptr;
   for (const auto& ref : rows_->refs) {
-    // Neighbours are mostly of one batch; each batch's buffers are examined once per run of rows.
+    // Neighbours are mostly in the same batch, so its buffers are examined once per run of rows.
     if (ref.batch == batch) continue;
     batch = ref.batch;
     plain &= ViewOf(*batch).buffers().validity == nullptr;
@@ -121,7 +121,7 @@ void GatheredColumn::CopyNumbers(std::byte* to) const {
   });
 }
 
-// For bools, and if any batch has a validity buffer.
+// Used for bools, and if any batch has a validity buffer.
 void GatheredColumn::CopyOneByOne(std::byte* to) const {
   const int64_t width = NumberBytes(number_type_);
   for (const auto& [batch, row] : rows_->refs) {
@@ -147,7 +147,7 @@ void GatheredColumn::CopyItems(const ColumnView& values, int64_t begin, int64_t 
   if (IsFloat(number_type_)) WriteNaNs(values, begin, count, to);
 }
 
-// Bytes under a null are undefined.
+// Overwrites nulls with NaN, because bytes under a null are undefined.
 void GatheredColumn::WriteNaNs(const ColumnView& values, int64_t begin, int64_t count,
                                std::byte* to) const {
   if (values.buffers().validity == nullptr) return;
@@ -221,7 +221,7 @@ std::optional<std::string_view> GatheredColumn::BytesOf(int64_t row) const {
   return view.Bytes(ref.row);
 }
 
-// Counts again instead of in the loops above, which stay fast.
+// Counts the nulls for the error message, rather than in the loops above, to keep those fast.
 void GatheredColumn::ThrowNulls() const {
   int64_t nulls = 0, values = 0;
   for (const auto& [batch, row] : rows_->refs) {

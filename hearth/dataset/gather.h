@@ -36,15 +36,15 @@ class GatheredColumn {
   // Copies numbers contiguously. Converts null floats to NaN; throws for other nulls.
   void CopyNumbers(std::byte* to) const;
 
-  // Length of the first row's list; for a fixed-size list also if there are no rows.
+  // Length of the first row's list. For a fixed-size list this works even without rows.
   int64_t FirstLength() const;
   // Copies lists of this length; throws if a list has another length or is null.
   void CopyLists(int64_t length, std::byte* to) const;
-  // Length and values of one row's list, for lists of several lengths; length -1: null.
+  // Length and values of one row's list, for lists of several lengths; the length is -1 for null.
   int64_t LengthOf(int64_t row) const;
   void CopyList(int64_t row, std::byte* to) const;
 
-  // nullopt: null.
+  // nullopt if the value is null.
   std::optional<std::string_view> BytesOf(int64_t row) const;
 
  private:

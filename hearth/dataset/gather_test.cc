@@ -138,7 +138,7 @@ TEST_F(Gather, FindsItsColumns) {
   EXPECT_EQ(GatheredColumn(rows, "n").kind(), GatheredColumn::Kind::kNumbers);
   EXPECT_TRUE(Numbers<int32_t>({rows, "n"}, 0).empty());
   EXPECT_THAT(Thrown([&] { GatheredColumn(rows, "m"); }).message(),
-              HasSubstr("no column 'm': they have n, twice, twice"));
+              HasSubstr("no column 'm'; their columns are: n, twice, twice"));
   EXPECT_THAT(Thrown([&] { GatheredColumn(rows, "twice"); }).message(), HasSubstr("2 columns"));
 }
 

@@ -17,8 +17,8 @@ namespace {
 
 using batch::BatchView;
 
-// Each mapping is as large as all before it, within these bounds: few mappings, little address
-// space.
+// Each mapping is as large as all previous ones together, within these bounds. This needs few
+// mappings and little address space.
 constexpr uint64_t kSmallestMapping = uint64_t{1} << 20;
 constexpr uint64_t kLargestMapping = uint64_t{64} << 20;
 
@@ -42,10 +42,11 @@ void PartitionRows::RequireSound(bool sound, fmt::format_string<Args...> format,
         partition_, attempt_, fmt::format(format, std::forward<Args>(args)...));
 }
 
-// If an image is invalid, `read_` stays and no view is published: the caller drops the attempt.
+// If an image is invalid, `read_` is unchanged and no view is published; the caller drops the
+// attempt.
 std::vector<BatchView> PartitionRows::ReadTo(const Committed& committed) {
   RequireSound(committed.bytes >= read_.bytes && committed.rows >= read_.rows,
-               "{} bytes and {} rows were committed after {} and {}", committed.bytes,
+               "{} bytes and {} rows were committed after {} bytes and {} rows", committed.bytes,
                committed.rows, read_.bytes, read_.rows);
   std::vector<BatchView> batches;
   if (committed.bytes > read_.bytes) {
@@ -76,7 +77,7 @@ std::vector<BatchView> PartitionRows::ReadTo(const Committed& committed) {
   return batches;
 }
 
-// Returns the bytes of the image at `offset`. Only its size is checked: it ends before `limit`.
+// Returns the bytes of the image at `offset`. Checks only that the image ends before `limit`.
 std::span<const std::byte> PartitionRows::ImageAt(uint64_t offset, uint64_t limit) {
   batch::ImageHeader header;
   RequireSound(limit - offset >= sizeof(header), "it ends within an image at byte {}", offset);
@@ -99,7 +100,7 @@ void PartitionRows::MapTo(uint64_t begin, uint64_t limit) {
   const uint64_t page = RoundUpToPages(1);
   const uint64_t from = begin / page * page;
   const uint64_t ahead = std::clamp(mapping_end_, kSmallestMapping, kLargestMapping);
-  // May lie behind the file's end: those pages are accessed only once they are committed.
+  // May be beyond the end of the file; such pages are accessed only once they are committed.
   const uint64_t end = from + RoundUpToPages(std::max(limit - from, ahead));
   const std::lock_guard lock(mutex_);
   mappings_.push_back(Mapping::OfGrowingFile(file_.get(), from, end - from));
@@ -118,7 +119,7 @@ void PartitionRows::Add(std::vector<BatchView> batches) {
 }
 
 PartitionRows::RowRef PartitionRows::At(int64_t row) const {
-  // One lookup and few steps; a binary search of random rows would miss the cache at each step.
+  // One lookup and a few steps; a binary search for random rows would miss the cache at each step.
   size_t batch = strides_[static_cast<size_t>(row / kStride)];
   while (batch + 1 < first_rows_.size() && first_rows_[batch + 1] <= row) ++batch;
   return {&batches_[batch], row - first_rows_[batch]};
@@ -147,7 +148,7 @@ uint64_t PartitionRows::mapped_bytes() const {
 
 void PartitionRows::DropPages() const {
   const std::lock_guard lock(mutex_);
-  // Only a hint, and it cannot fail for a file mapping.
+  // Only a hint; cannot fail for file mappings.
   for (const Mapping& mapping : mappings_) {
     (void)::madvise(mapping.data(), mapping.size(), MADV_DONTNEED);
   }

@@ -1,5 +1,5 @@
 // Rows of one attempt to write a partition: its file, mapped read-only, and views of its images
-// (docs/format_batch.md), which grow as the writer commits more.
+// (docs/format_batch.md). New views are added as the writer commits more.
 #pragma once
 
 #include <fmt/format.h>
@@ -23,7 +23,7 @@ namespace hearth::dataset {
 // reading it raises SIGBUS.
 class PartitionRows {
  public:
-  // A row, as its batch and the number there.
+  // A row: its batch, and its index in that batch.
   struct RowRef {
     const batch::BatchView* batch;
     int64_t row;
@@ -35,12 +35,12 @@ class PartitionRows {
 
   int64_t attempt() const { return attempt_; }
 
-  // Views of the images that are new in `committed`. Throws kDataLoss, naming the partition, if the
-  // file is shorter, an image is damaged or has another number of rows, or `committed` went
-  // backwards. Not thread-safe.
+  // Returns views of the images that are new in `committed`. Throws kDataLoss, naming the
+  // partition, if the file is too short, an image is damaged, the number of rows differs, or
+  // `committed` decreased. Not thread-safe.
   std::vector<batch::BatchView> ReadTo(const Committed& committed);
 
-  // Publishes the views. The calls below are not thread-safe among each other.
+  // Publishes the views. Calls of this function and of those below must be serialised.
   void Add(std::vector<batch::BatchView> batches);
   int64_t rows() const { return rows_; }
   // 0 <= row < rows().
@@ -65,18 +65,18 @@ class PartitionRows {
 
   const int64_t partition_, attempt_;
   const Fd file_;
-  Committed read_;  // end of the views
+  Committed read_;  // end of the data that the views cover
   mutable std::mutex mutex_;
   std::vector<Mapping> mappings_;
   uint64_t mapping_begin_ = 0, mapping_end_ = 0;  // range of the last mapping in the file
-  // Published: all batches here have rows.
+  // Published batches, all of which have rows.
   std::deque<batch::BatchView> batches_;
   std::vector<int64_t> first_rows_;
   std::vector<uint32_t> strides_;  // batch of every kStride-th row
   int64_t rows_ = 0;
 };
 
-// Hash of all rows of a complete file; throws as ReadTo() does.
+// Returns the hash of all rows of a complete file; throws the errors of ReadTo().
 uint64_t HashOfFile(int64_t partition, Fd file, const Committed& committed);
 
 }  // namespace hearth::dataset

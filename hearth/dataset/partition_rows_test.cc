@@ -44,7 +44,7 @@ TEST(PartitionRowsTest, ThePrefixHashIsThatOfAShorterPartition) {
   EXPECT_EQ(HashOfFile(0, Duplicate(whole.file()), whole.committed()), whole.hash());
 }
 
-// What another process announces about its file may be wrong.
+// Another process may announce wrong numbers for its file.
 TEST(PartitionRowsTest, NamesThePartitionWhoseFileDoesNotMatch) {
   Attempt attempt(3, 1);
   attempt.Write(0, 10);

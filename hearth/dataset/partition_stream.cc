@@ -14,8 +14,8 @@
 namespace hearth::dataset {
 namespace {
 
-// Each part has a separate deadline, so that a slow receiver of a large image is not taken for a
-// dead one.
+// Each part has a separate deadline, so that a receiver that is slow to read a large image is not
+// considered dead.
 constexpr size_t kPart = size_t{1} << 20;
 // Limit of the receiver's resident mapped bytes.
 constexpr uint64_t kReceiverResident = uint64_t{32} << 20;
@@ -26,7 +26,7 @@ class Receiver {
   Receiver(Connection& connection, Fd file, double timeout_s)
       : connection_(connection),
         timeout_s_(timeout_s),
-        // A descriptor for each of reader and writer, as each closes its file.
+        // Reader and writer have separate descriptors, because each closes its file.
         rows_(0, 0, Duplicate(file.get())),
         file_(std::move(file)),
         part_(kPart) {}
@@ -43,7 +43,7 @@ class Receiver {
     Require(bytes >= sizeof(header) && bytes <= kMaxImageBytes, ErrorCode::kDataLoss,
             "{} announced an image of {} bytes; it is faulty or of another version",
             connection_.peer(), bytes);
-    // Checked before the rest is received, so that a wrong length does not fill the disk.
+    // Checked before the rest is received, so that a wrong length cannot fill the disk.
     Read(&header, sizeof(header));
     Require(header.bytes == bytes && header.rows <= INT32_MAX, ErrorCode::kDataLoss,
             "{} sent an image of {} bytes whose header has {} bytes and {} rows",
@@ -103,7 +103,7 @@ class Receiver {
 }  // namespace
 
 Committed PartitionSender::Write(const ArrowSchema& schema, const ArrowArray& array) {
-  // Not in place: the receiver's host does not have this host's files.
+  // Not in place, because the receiver's host does not have this host's files.
   images_.Make(schema, array, false, [this](std::span<const std::byte> image) { Send(image); });
   return {bytes_, images_.rows()};
 }

@@ -23,10 +23,10 @@ class PartitionSender {
   PartitionSender(Connection connection, double timeout_s)
       : connection_(std::move(connection)), timeout_s_(timeout_s) {}
 
-  // Sends a record batch; returns the image bytes and rows sent so far. Also throws as
-  // ImageMaker::Make() does.
+  // Sends a record batch; returns the image bytes and rows sent so far. Also throws the errors of
+  // ImageMaker::Make().
   Committed Write(const ArrowSchema& schema, const ArrowArray& array);
-  // Sends the end after the last row. Throws as Write does.
+  // Sends the end marker; call after the last row. Throws the errors of Write().
   void End();
   uint64_t hash() const { return images_.hash(); }
   // Unblocks the sending thread.
@@ -50,7 +50,7 @@ struct ReceivedPartition {
 // Writes the sender's images to the file, which must be empty, until the partition ends; calls
 // `on_commit` after each complete image. Uses 1 MiB of memory. Throws kUnavailable if the
 // connection ends before the partition, kDeadlineExceeded if nothing arrives for `timeout_s`,
-// kDataLoss for a damaged image or one with values in a file, and what `on_commit` throws.
+// kDataLoss for a damaged image or one with values in a file, and any exception of `on_commit`.
 ReceivedPartition ReceivePartition(Connection& connection, Fd file, double timeout_s,
                                    const std::function<void(const Committed&)>& on_commit);
 

@@ -147,7 +147,7 @@ TEST(PartitionStream, EarlyEndIsAnError) {
 
 TEST(PartitionStream, RejectsDamagedFrames) {
   const std::string frame = FrameOfRows();
-  // The length; magic, bytes and rows of the image; type and length of a column.
+  // Offsets in the length; in the image's magic, bytes and rows; in a column's type and length.
   for (const size_t at : {0, 3, 7, 8, 16, 24, 31, 40, 48}) {
     std::string damaged = frame;
     damaged[at] ^= static_cast<char>(0x81);

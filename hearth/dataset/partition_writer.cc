@@ -20,13 +20,13 @@ namespace hearth::dataset {
 void PartitionFile::Write(std::span<const std::byte> part) {
   Require(file_.valid(), ErrorCode::kInvalidArgument,
           "cannot write rows to a closed partition file");
-  // Writing to preallocated blocks is faster (spill_file.cc). NFS cannot preallocate; a full disk
-  // is then reported by the write.
+  // Writing to preallocated blocks is faster (spill_file.cc). Ignores errors: NFS cannot
+  // preallocate, and a full disk is reported by the write.
   constexpr uint64_t kMaxAhead = 8 << 20;
   if (end_ + part.size() > reserved_) {
-    // At most doubles the file, as a dataset may have thousands of small ones.
+    // At most doubles the file, because a dataset may have thousands of small files.
     reserved_ = end_ + std::max<uint64_t>(part.size(), std::min(end_, kMaxAhead));
-    // KEEP_SIZE: readers compare the file's size with the bytes that were committed.
+    // KEEP_SIZE, because readers compare the file's size with the committed bytes.
     (void)::fallocate(file_.get(), FALLOC_FL_KEEP_SIZE, static_cast<off_t>(end_),
                       static_cast<off_t>(reserved_ - end_));
   }
@@ -62,10 +62,10 @@ void ImageMaker::Make(const ArrowSchema& schema, const ArrowArray& array, bool i
     Require(bytes <= kMaxImageBytes, ErrorCode::kResourceExhausted,
             "row {} of a batch has {} bytes, the limit is {}; split it into several rows", row,
             bytes, kMaxImageBytes);
-    image_.resize(bytes / sizeof(uint64_t));  // image sizes are multiples of it
+    image_.resize(bytes / sizeof(uint64_t));  // image sizes are multiples of 8
     const std::span<std::byte> image = std::as_writable_bytes(std::span(image_));
     batch.Write(row, count, image);
-    // Hashed as readers see it, so that both get the same hash for every type of column.
+    // Hashes the image as readers see it, so that both get the same hash for every column type.
     const batch::BatchView view(image);
     hash_ = batch::HashRows(hash_, view.columns(), count);
     if (in_place || view.files().empty()) {

@@ -17,7 +17,7 @@ namespace hearth::dataset {
 inline constexpr size_t kImageBytes = size_t{4} << 20;
 inline constexpr size_t kMaxImageBytes = size_t{4} << 30;
 
-// Complete data that a reader may use.
+// Amount of complete data, which readers may use.
 struct Committed {
   uint64_t bytes = 0;
   int64_t rows = 0;
@@ -28,8 +28,8 @@ class PartitionFile {
  public:
   explicit PartitionFile(Fd file) : file_(std::move(file)) {}
 
-  // Throws kResourceExhausted if the disk is full, else the error of errno; nothing may be written
-  // after an error.
+  // Throws kResourceExhausted if the disk is full, and the matching error of errno for other
+  // failures. Nothing may be written after an error.
   void Append(std::span<const std::byte> image) {
     Write(image);
     EndImage();
@@ -50,7 +50,7 @@ class PartitionFile {
 // Splits record batches into images and hashes their rows. One thread uses it.
 class ImageMaker {
  public:
-  // Valid until the next image is made.
+  // Receives an image, which is valid until the next one is made.
   using Take = std::function<void(std::span<const std::byte> image)>;
 
   // Calls `take` with each image of a batch. With `in_place`, large values that are stored in a
@@ -59,7 +59,7 @@ class ImageMaker {
   void Make(const ArrowSchema& schema, const ArrowArray& array, bool in_place, const Take& take);
 
   int64_t rows() const { return rows_; }
-  // Of all rows so far (row_hash.h).
+  // Hash of all rows so far (row_hash.h).
   uint64_t hash() const { return hash_; }
 
  private:
@@ -73,8 +73,8 @@ class PartitionWriter {
  public:
   explicit PartitionWriter(Fd file) : file_(std::move(file)) {}
 
-  // Appends a record batch; returns the total committed. Throws as ImageMaker::Make() and
-  // PartitionFile::Append() do.
+  // Appends a record batch; returns the total committed so far. Throws the errors of
+  // ImageMaker::Make() and PartitionFile::Append().
   Committed Write(const ArrowSchema& schema, const ArrowArray& array);
   uint64_t hash() const { return images_.hash(); }
   void Close() { file_.Close(); }

@@ -13,8 +13,8 @@ namespace {
 using batch::ColumnType;
 using batch::ColumnView;
 
-// Spark and Arrow choose the width of offsets by size, so two batches of one column may differ in
-// it.
+// Spark and Arrow choose the width of offsets by size, so it may differ between batches of one
+// column.
 ColumnType KindOf(const ColumnView& column) {
   switch (column.type()) {
     case ColumnType::kLargeUtf8:
@@ -31,8 +31,7 @@ ColumnType KindOf(const ColumnView& column) {
 
 bool SameColumn(const ColumnView& a, const ColumnView& b);
 
-// Names of list items differ among writers and are ignored.
-// `children()` of a list has one element, whose name is ignored.
+// Ignores the name of a list's only child, because writers use different names for list items.
 bool SameType(const ColumnView& a, const ColumnView& b) {
   return KindOf(a) == KindOf(b) && a.list_size() == b.list_size() &&
          std::equal(a.children().begin(), a.children().end(), b.children().begin(),
@@ -55,7 +54,7 @@ std::string Described(const std::vector<ColumnView>& columns) {
 
 size_t ColumnNamed(const std::vector<ColumnView>& columns, std::string_view name) {
   size_t at = 0;
-  // Spark allows two columns of one name; which one is meant is not guessed.
+  // Spark allows several columns with the same name, in which case the name is ambiguous.
   int found = 0;
   for (size_t i = 0; i < columns.size(); ++i) {
     if (columns[i].name() != name) continue;
@@ -67,7 +66,7 @@ size_t ColumnNamed(const std::vector<ColumnView>& columns, std::string_view name
   for (const ColumnView& column : columns) {
     names += (names.empty() ? "" : ", ") + std::string(column.name());
   }
-  Throw(ErrorCode::kInvalidArgument, "the rows have {} column{} '{}': they have {}",
+  Throw(ErrorCode::kInvalidArgument, "the rows have {} column{} '{}'; their columns are: {}",
         found == 0 ? "no" : fmt::to_string(found), found > 1 ? "s" : "", name, names);
 }
 

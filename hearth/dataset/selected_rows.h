@@ -13,7 +13,7 @@ namespace hearth::dataset {
 // Immutable; reading is thread-safe.
 struct SelectedRows {
   std::vector<PartitionRows::RowRef> refs;
-  // A batch that shows the dataset's columns; null if the rank has no rows.
+  // A batch with the dataset's columns; null if the rank has no rows.
   const batch::BatchView* schema = nullptr;
   std::vector<int64_t> indices;
   std::vector<std::shared_ptr<const PartitionRows>> keep_alive;

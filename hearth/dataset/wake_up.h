@@ -10,11 +10,11 @@
 
 namespace hearth::dataset {
 
-// Thread-safe; call with the mutex that guards the conditions locked.
+// Thread-safe. The mutex that guards the conditions must be locked.
 class WakeUp {
  public:
-  // Returns true once `ready()` is true, false at the deadline. Throws what `ready` or a signal
-  // handler throws. The mutex is locked again in every case.
+  // Returns true once `ready()` is true, false at the deadline. Rethrows exceptions of `ready` and
+  // of a signal handler. The mutex is locked again in every case.
   bool Wait(std::unique_lock<std::mutex>& lock, Deadline deadline,
             const std::function<bool()>& ready);
   void NotifyAll();

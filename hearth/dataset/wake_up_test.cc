@@ -34,7 +34,7 @@ class WakeUpTest : public ::testing::Test {
     ready_ = ready;
     wake_up_.NotifyAll();
   }
-  // Waits until the condition was asked for that often in total.
+  // Waits until the condition has been evaluated `count` times in total.
   void AwaitAsked(int count) {
     while (asked_ < count) std::this_thread::yield();
   }
@@ -83,7 +83,7 @@ TEST_F(WakeUpTest, ThrowsWhatTheConditionThrowsWithTheMutexLocked) {
   EXPECT_TRUE(lock.owns_lock());
 }
 
-// As Python's signal handlers do for KeyboardInterrupt.
+// Python's signal handlers do this for KeyboardInterrupt.
 TEST_F(WakeUpTest, ASignalHandlerCanEndTheWait) {
   struct sigaction action {
   }, before{};
@@ -105,7 +105,7 @@ TEST_F(WakeUpTest, ASignalHandlerCanEndTheWait) {
   });
   const pthread_t thread = started.get_future().get();
   AwaitAsked(1);
-  // A signal before the thread waits has no effect: sent until it has.
+  // A signal before the thread waits has no effect, so signals are sent until the wait has ended.
   while (!ended) {
     ::pthread_kill(thread, SIGUSR1);
     std::this_thread::yield();

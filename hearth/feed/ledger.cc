@@ -31,7 +31,7 @@ std::vector<Ledger::Json> Ledger::NoteUnlocked(int rank, const Json& event) {
   const auto job = jobs_.find(event.at("feed").get<std::string>());
   if (job == jobs_.end()) {
     // A claim that arrives after the job's end needs an answer, or its task would wait forever.
-    // Other events of a closed job have no meaning.
+    // Other events of a closed job are ignored.
     if (kind != "claim") return {};
     return {Answer({rank, event.at("claim")}, "over")};
   }
@@ -44,7 +44,7 @@ std::vector<Ledger::Json> Ledger::NoteUnlocked(int rank, const Json& event) {
 
 std::vector<Ledger::Json> Ledger::Claim(Job& job, const Json& event, Attempt attempt) {
   Part& part = job.parts[event.at("partition").get<int>()];
-  // Another attempt has finished: this one's task ends without sending rows.
+  // Another attempt has finished, so this attempt's task ends without sending rows.
   if (!part.end.empty()) return {Answer(attempt, part.end)};
   part.waiting.push_back(attempt);
   return NextOwner(part, event);
@@ -52,13 +52,13 @@ std::vector<Ledger::Json> Ledger::Claim(Job& job, const Json& event, Attempt att
 
 std::vector<Ledger::Json> Ledger::EndClaim(Job& job, const Json& event, Attempt attempt) {
   const auto found = job.parts.find(event.at("partition").get<int>());
-  // The message of an attempt from before a restart may still arrive.
+  // A message of an attempt from before a restart may still arrive.
   if (found == job.parts.end() || found->second.owner != attempt) return {};
   Part& part = found->second;
   const auto state = event.at("state").get<std::string>();
   const auto rows = event.at("rows").get<int64_t>();
-  // The next owner starts from these, also after a failure: rows of complete batches were
-  // delivered.
+  // The next owner continues after these batches, even if the previous owner failed: their rows
+  // were delivered.
   part.batches = event.at("batches");
   part.hash = event.at("hash");
   part.owner.reset();
@@ -76,11 +76,11 @@ std::vector<Ledger::Json> Ledger::EndClaim(Job& job, const Json& event, Attempt 
 
 std::vector<Ledger::Json> Ledger::NoteRows(Job& job, int rank, const Json& event) {
   const int index = event.at("partition");
-  // Every node has its own replay, numbered by its rank.
+  // A replay's partition index is negative; each node's replay gets an entry numbered by its rank.
   job.rows[index >= 0 ? index : -1 - rank] = event.at("rows");
   const auto part = job.parts.find(index);
   if (part == job.parts.end()) return {};
-  // Attempts that wait for a slow owner need to see progress.
+  // Attempts that wait for a slow owner need to be notified of its progress.
   std::vector<Json> answers;
   for (const Attempt& waiting : part->second.waiting) answers.push_back(Answer(waiting, "wait"));
   return answers;
@@ -99,7 +99,7 @@ std::vector<Ledger::Json> Ledger::NextOwner(Part& part, const Json& event) {
   if (part.owner || part.waiting.empty()) return {};
   part.owner = part.waiting.front();
   part.waiting.pop_front();
-  // Rows that are only compared are already safe.
+  // An attempt whose rows are only compared delivers none that a commit must cover.
   if (!part.whole) part.unsafe.insert(*part.owner);
   Json answer = Answer(*part.owner, "begin");
   answer.update({{"feed", event.at("feed")},
@@ -111,8 +111,8 @@ std::vector<Ledger::Json> Ledger::NextOwner(Part& part, const Json& event) {
   return {std::move(answer)};
 }
 
-// Several attempts, at several nodes, may have delivered parts of the partition; a commit must
-// cover each of them.
+// Several attempts, at several nodes, may have delivered rows of the partition; it is safe only
+// once commits cover all of them.
 void Ledger::UpdateSafe(Part& part) {
   part.safe = part.safe || (part.end == "taken" && part.unsafe.empty());
 }
@@ -156,7 +156,7 @@ std::vector<int> Ledger::Unfinished(const std::string& feed) const {
 void Ledger::Restart() {
   const std::lock_guard lock(mutex_);
   for (auto& [feed, job] : jobs_) {
-    // Without an entry, a partition is sent from its first row, like one that was never announced.
+    // A partition without an entry is sent from its first row, like one that was never announced.
     std::erase_if(job.parts, [](const auto& entry) { return !entry.second.safe; });
     for (auto& [index, part] : job.parts) {
       part.owner.reset();

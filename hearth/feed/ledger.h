@@ -1,10 +1,12 @@
-// Driver-side state of feed jobs: which attempt sends which partition, rows taken, rows safe.
+// Driver-side state of feed jobs: which attempt sends each partition, how many rows were taken, and
+// which partitions are safe.
 //
 // Spark may run several attempts of a task: retries, speculation, a late one on an executor that
 // was abandoned. They may reach different nodes, and rows that a program has received cannot be
-// taken back. So only one attempt at a time, the owner, sends the rows of a partition; the others
-// wait. Once the owner has finished, they have nothing to send. If it died, the next one continues
-// after the last delivered row, once its node has checked that the rows before it are the same.
+// taken back. Therefore only one attempt at a time, the owner, sends the rows of a partition; the
+// others wait. If the owner finishes, they have nothing to send. If the owner dies, the next
+// attempt continues after the last delivered row, once its node has checked that the earlier rows
+// are the same.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +22,7 @@
 
 namespace hearth::feed {
 
-// Holds all feed jobs between Open() and Close(). Thread-safe.
+// Tracks all feed jobs between Open() and Close(). Thread-safe.
 class Ledger {
  public:
   using Json = nlohmann::json;
@@ -36,20 +38,20 @@ class Ledger {
 
   // Rows of the job that programs have taken, possibly slightly out of date.
   int64_t Taken(const std::string& feed) const;
-  // Partitions of the job whose rows are safe: a restart does not send them again.
+  // Partitions of the job whose rows are safe, so that a restart does not send them again.
   std::set<int> Safe(const std::string& feed) const;
-  // Partitions of the job that an attempt has started to send and none has finished.
+  // Partitions of the job that an attempt has started to send, but that no attempt has finished.
   std::vector<int> Unfinished(const std::string& feed) const;
 
   // Resets for new nodes: partitions that are not safe are sent again from their first row. If a
-  // safe partition is sent again, its rows are only compared.
+  // safe partition is sent again, its rows are only compared with the earlier ones.
   void Restart();
 
  private:
-  // An attempt of a Spark task, at the node that it reached.
+  // An attempt of a Spark task, at the node to which it is connected.
   struct Attempt {
     int rank;
-    int64_t claim;  // number at that node
+    int64_t claim;  // number of the attempt at that node
     bool operator==(const Attempt&) const = default;
     bool operator<(const Attempt& other) const {
       return std::pair(rank, claim) < std::pair(other.rank, other.claim);
@@ -61,19 +63,19 @@ class Ledger {
     std::optional<Attempt> owner;
     std::deque<Attempt> waiting;
     std::string end;  // "taken" or "terminated", once no more rows are needed
-    // Delivered so far: batches, their hash, rows.
+    // Delivered so far: number of batches, their hash, number of rows.
     int64_t batches = 0;
     uint64_t hash = 0;
     int64_t rows = 0;
-    bool whole = false;        // all rows were delivered before a restart: only compare
-    std::set<Attempt> unsafe;  // attempts whose rows no commit covers yet
+    bool whole = false;        // all rows were delivered before a restart; only compare
+    std::set<Attempt> unsafe;  // attempts with rows that no commit covers yet
     bool safe = false;
   };
 
   // A feed job, between Open() and Close().
   struct Job {
     std::map<int, Part> parts;
-    std::map<int, int64_t> rows;  // by partition; negative: replay of a node
+    std::map<int, int64_t> rows;  // rows taken, by partition; a negative key is a node's replay
   };
 
   std::vector<Json> NoteUnlocked(int rank, const Json& event);

@@ -177,9 +177,9 @@ TEST_F(LedgerTest, RestartSendsUnsafePartitionsAndComparesSafeOnes) {
   EXPECT_EQ(again.at(0).at("whole"), true);
   EXPECT_EQ(again.at(0).at("batches"), 2);
   EXPECT_THAT(ledger_.Unfinished("f"), IsEmpty());
-  const auto anew = Claim(0, 2, 4);
-  EXPECT_EQ(anew.at(0).at("whole"), false);
-  EXPECT_EQ(anew.at(0).at("batches"), 0);
+  const auto claimed_again = Claim(0, 2, 4);
+  EXPECT_EQ(claimed_again.at(0).at("whole"), false);
+  EXPECT_EQ(claimed_again.at(0).at("batches"), 0);
 }
 
 TEST_F(LedgerTest, EventWithoutAFieldIsAnErrorThatNamesIt) {

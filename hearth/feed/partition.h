@@ -23,7 +23,7 @@ class ChunksImage;
 namespace hearth::feed {
 
 // Sends an event to the driver, or a message to a feed task; called on any thread, never with a
-// lock held. Its exceptions propagate to the caller of the function that called it.
+// lock held. Functions that call it do not catch its exceptions.
 using Send = std::function<void(const nlohmann::json&)>;
 
 // Encoding of rows in the batches of a feed.
@@ -33,13 +33,13 @@ struct RowFormat {
   bool remote = false;   // sent from another host
 };
 
-// One thread reads; methods that any thread may call say so.
+// One thread reads. Any thread may call the methods whose comments say "Any thread".
 class Partition {
  public:
-  // A batch, as Read() returns it.
+  // A batch returned by Read().
   struct Batch {
     std::shared_ptr<const batch::BatchView> view;
-    // Position in the ring, valid until Release(). Empty: the program owns the columns and may
+    // Location in the ring, valid until Release(). If empty, the program owns the columns and may
     // write to them.
     std::span<const std::byte> image;
     RowFormat format;
@@ -54,15 +54,15 @@ class Partition {
   const std::string& feed() const { return feed_; }
   int index() const { return index_; }
   int64_t claim() const { return claim_; }
-  // Whether the node spools the rows for later epochs; whether each row has a result.
+  // spools(): the node spools the rows for later epochs. inference(): each row has a result.
   virtual bool spools() const { return false; }
   virtual bool inference() const { return false; }
 
-  // Returns the next batch, which is held until settled; nullopt at the partition's end. Waits for
-  // it without a deadline, until Refuse, Fail or Drop is called or the feed task ends. Throws
+  // Returns the next batch, which is held until settled; nullopt at the partition's end. Waits
+  // without a deadline; Refuse, Fail, Drop and the feed task's end stop the wait. Throws
   // kUnavailable if the rest will not arrive.
   virtual std::optional<Batch> Read() = 0;
-  // Releases the last batch read: the feed task may overwrite it.
+  // Releases the last batch read, so that the feed task may overwrite it.
   virtual void Release() {}
   // Notes that the last batch read ends with a complete row.
   virtual void NoteDelivered() {}
@@ -71,19 +71,20 @@ class Partition {
   // Releases `count` held batches, or rows whose results were written.
   virtual void Settle(int64_t count) = 0;
   // Sends results back; waits as long as the feed task lives. Throws kUnavailable or kAborted once
-  // it is gone.
+  // the task is gone.
   virtual void WriteResults(const batch::ChunksImage& /*rows*/) {}
 
-  // Any thread: once all rows read so far are settled, waits until it is known whether these were
-  // all, or until the deadline. Does not throw.
+  // Any thread. If all rows read so far are settled, waits until the deadline or until it is known
+  // whether more rows follow. Does not throw.
   virtual void AwaitEnd(Deadline /*deadline*/) {}
-  // Any thread: no more rows will be read here, for `reason`.
+  // Any thread. Rejects the remaining rows with the error `reason`.
   virtual void Refuse(const std::string& reason) = 0;
-  // Any thread: the cluster failed, so nothing waits for a reader of results.
+  // Any thread. The cluster has failed: calls Refuse(), and also ends a wait for the feed task to
+  // read its results.
   virtual void Fail(const std::string& reason) { Refuse(reason); }
-  // Any thread: the remaining rows are not needed.
+  // Any thread. Ends the partition, because the remaining rows are not needed.
   virtual void Drop() = 0;
-  // Any thread: the feed task is gone, so another attempt may send the undelivered rows.
+  // Any thread. The feed task is gone: allows another attempt to send the undelivered rows.
   virtual void Lose() = 0;
 
   // Rows delivered to the program.

@@ -8,7 +8,8 @@
 namespace hearth::feed {
 namespace {
 
-// The message is on a socket of this host or network, behind rows that have already been read.
+// Short, because the message comes from this host or network, after rows that have already been
+// read.
 constexpr double kEndMessageWaitS = 1;
 
 }  // namespace
@@ -19,7 +20,8 @@ std::shared_ptr<TaskPartition> PartitionQueue::Announce(std::shared_ptr<TaskLink
   if (!partition->fenced()) {
     Put(partition);
   } else if (Admit(*partition, [&] { claiming_[partition->claim()] = partition; })) {
-    // Registered before the request is sent: the answer may arrive before RequestClaim() returns.
+    // Registered before the request is sent, because the answer may arrive before RequestClaim()
+    // returns.
     partition->RequestClaim();
   }
   return partition;
@@ -29,10 +31,10 @@ void PartitionQueue::Put(const std::shared_ptr<Partition>& partition) {
   if (Admit(*partition, [&] { waiting_.push_back(partition); })) changed_.notify_all();
 }
 
-// Adds a partition by `add`, or refuses it if no more rows are needed; returns whether it was
-// added.
-// The decision and the addition are under one lock, so Fail() and Terminate() either see the
-// partition or are seen here. The partition is notified after it, as that sends a message.
+// Calls `add` for a partition, or refuses it if no more rows are needed; returns whether it was
+// added. Decides and adds under one lock, so that either Fail() or Terminate() finds the partition
+// in the queue, or this call sees that they were called. Notifies the partition after unlocking,
+// because that sends a message.
 template <typename Add>
 bool PartitionQueue::Admit(Partition& partition, Add add) {
   std::unique_lock lock(mutex_);
@@ -81,7 +83,7 @@ void PartitionQueue::Lose(const std::shared_ptr<TaskPartition>& partition) {
     if (found != waiting_.end()) {
       waiting_.erase(found);
     } else if (!was_claiming) {
-      // A reader has it, and gets the error from the ring.
+      // A reader is reading the partition and gets the error from the ring.
       return;
     }
   }
@@ -92,7 +94,7 @@ void PartitionQueue::AddReplay(const std::string& feed, const std::string& spool
   std::shared_ptr<SpooledRows> rows;
   {
     const std::lock_guard lock(mutex_);
-    // Taken out: the replay owns the rows, and their file disappears with it.
+    // Removed from the map, so that the replay owns the rows and deletes their file at its end.
     if (auto found = spooled_.extract(spooled)) rows = std::move(found.mapped());
   }
   Put(std::make_shared<Replay>(feed, std::move(rows), times, report_));
@@ -137,7 +139,7 @@ void PartitionQueue::End() {
 }
 
 void PartitionQueue::Fail(const std::string& reason) {
-  // First, so that no partition is admitted after TakeAll().
+  // Set first, so that no partition is admitted after TakeAll().
   SetFailure(reason);
   for (const auto& partition : TakeAll()) partition->Fail(reason);
   for (const auto& partition : AwaitingResults()) partition->Fail(reason);
@@ -204,7 +206,8 @@ SpooledRows& PartitionQueue::Spooled(const std::string& feed) {
   std::unique_lock lock(mutex_);
   if (const auto found = spooled_.find(feed); found != spooled_.end()) return *found->second;
   lock.unlock();
-  // Without the lock: it creates a file. If two threads come here, emplace keeps the first.
+  // Called without the lock, because it creates a file. If two threads get here, emplace keeps the
+  // first one's rows.
   auto made = std::make_shared<SpooledRows>(spill_folder_());
   lock.lock();
   return *spooled_.emplace(feed, std::move(made)).first->second;

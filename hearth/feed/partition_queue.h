@@ -1,4 +1,4 @@
-// Queue of a node's partitions for one feed, in order of arrival, followed by the end.
+// Queue of a node's partitions for one feed, in order of arrival, until the feed ends.
 #pragma once
 
 #include <condition_variable>
@@ -20,25 +20,25 @@ namespace hearth::feed {
 
 // Thread-safe. Connections of feed tasks announce partitions; each reader of the program
 // (RowReader, one thread) takes one partition at a time and reads its rows from the ring. A feed
-// with spooled rows has a single reader, because one file holds them.
+// with spooled rows has a single reader, because they are written to one file.
 class PartitionQueue {
  public:
   using Json = nlohmann::json;
-  // Returns the folder for a file of spooled rows; called when the first one is made.
+  // Returns the folder for a file of spooled rows; called when the first such file is created.
   using SpillFolder = std::function<std::string()>;
 
   // `report` sends events to the driver.
   PartitionQueue(Send report, SpillFolder spill_folder)
       : report_(std::move(report)), spill_folder_(std::move(spill_folder)), rows_(report_) {}
 
-  // Announces a partition of a feed task. Queues it (for fenced attempts, once the driver allows
-  // it), or refuses it if no more rows are needed.
+  // Handles a feed task's announcement of a partition. Queues the partition (for fenced attempts,
+  // once the driver allows it), or refuses it if no more rows are needed.
   std::shared_ptr<TaskPartition> Announce(std::shared_ptr<TaskLink> link, const Json& announced);
   // Applies the driver's answer to a claim; returns whether this queue has the partition.
   bool Answer(const Json& message);
-  // The partition's feed task is gone: removes the partition unless it is being read.
+  // Called when a partition's feed task is gone. Removes the partition unless it is being read.
   void Lose(const std::shared_ptr<TaskPartition>& partition);
-  // Queues the spooled rows of feed job `spooled` again, `times` over, as rows of `feed`.
+  // Queues the spooled rows of feed job `spooled`, to be read `times` more times as rows of `feed`.
   void AddReplay(const std::string& feed, const std::string& spooled, int64_t times);
 
   // Waits for the next partition, without a deadline; null once the feed has ended or Terminate was
@@ -53,12 +53,13 @@ class PartitionQueue {
 
   // Ends the feed after the partitions already queued.
   void End();
-  // The cluster has failed: ends all waits and all partitions with `reason`.
+  // After a failure of the cluster, ends all waits and all partitions with `reason`.
   void Fail(const std::string& reason);
   // Skips all rows, current and future.
   void Terminate();
   bool terminated() const;
-  // The readers are gone: remaining rows are an error, unless the feed was terminated.
+  // Called when the readers are gone. Rejects remaining rows with the error `reason`, unless the
+  // feed was terminated.
   void Close(const std::string& reason);
 
   RowCount& rows() { return rows_; }
@@ -81,7 +82,7 @@ class PartitionQueue {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::map<int64_t, std::shared_ptr<TaskPartition>>
-      claiming_;  // by claim; waiting for the driver's permission
+      claiming_;  // by claim number; these wait for the driver's permission
   std::deque<std::shared_ptr<Partition>> waiting_;
   std::vector<std::shared_ptr<Partition>> reading_;
   std::vector<std::weak_ptr<Partition>> awaiting_results_;  // read, but results may be pending

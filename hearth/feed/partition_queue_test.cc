@@ -28,7 +28,7 @@ class PartitionQueueTest : public ::testing::Test {
     return queue_.Announce(task.link, Announced(index, {{"fenced", fenced}}));
   }
 
-  // The driver's answer to a partition's claim; returns whether the queue knew it.
+  // Delivers the driver's answer to a partition's claim; returns whether the queue knew the claim.
   bool Answer(const TaskPartition& partition, const std::string& answer) {
     return queue_.Answer({{"claim", partition.claim()},
                           {"answer", answer},
@@ -38,7 +38,7 @@ class PartitionQueueTest : public ::testing::Test {
                           {"whole", false}});
   }
 
-  // Indices of waiting partitions, in order; the queue must have been ended.
+  // Indices of the waiting partitions, in order. End() must have been called.
   std::vector<int> Indexes() {
     std::vector<int> indexes;
     while (const auto partition = queue_.Next()) indexes.push_back(partition->index());
@@ -207,7 +207,7 @@ TEST_F(PartitionQueueTest, ReaderMayExitBeforeTheEndOfFeedMessage) {
 }
 
 TEST_F(PartitionQueueTest, UndeliveredRowsAreAnErrorAtOnce) {
-  bool at_once = false;  // once in twenty runs, for busy machines
+  bool at_once = false;  // must be true once in twenty runs, because the machine may be busy
   for (int i = 0; i < 20 && !at_once; ++i) {
     TestTask task;
     PartitionQueue queue(driver_.send(), [] { return ::testing::TempDir(); });
@@ -235,7 +235,7 @@ TEST_F(PartitionQueueTest, FailureEndsTheWaitForPendingResults) {
   });
   queue_.Fail("the cluster failed");
   EXPECT_EQ(answer.wait_for(std::chrono::seconds(30)), std::future_status::ready);
-  first_.link->Close();  // so that a failing test ends
+  first_.link->Close();  // ends the wait even if the test fails
   EXPECT_EQ(answer.get(), ErrorCode::kAborted);
   EXPECT_EQ(first_.received.last(), Json({{"error", "the cluster failed"}}));
 }

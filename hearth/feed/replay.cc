@@ -8,7 +8,7 @@ namespace {
 using batch::BatchView;
 using Clock = std::chrono::steady_clock;
 
-// Longest interval between progress events to the driver.
+// Minimum interval between progress events to the driver.
 constexpr auto kDriverProgress = std::chrono::seconds(1);
 
 }  // namespace
@@ -45,8 +45,8 @@ std::optional<Partition::Batch> Replay::Read() {
   spooled_->CountRead(index);
   const BatchView& spooled = spooled_->at(index);
   const RowFormat format = spooled_->format(index);
-  // The program may write to the column arrays; later epochs must not see that.
-  // Pickled rows become new Python objects each time, so they need no copy.
+  // Columns are copied, because the program may write to the arrays, and later epochs must not see
+  // that. Pickled rows become new Python objects each time, so they need no copy.
   if (!format.pickled) return Batch{batch::CopyBatch(spooled.image()), {}, format};
   return Batch{std::shared_ptr<const BatchView>(spooled_, &spooled), {}, format};
 }
@@ -62,7 +62,7 @@ void Replay::Settle(int64_t count) {
   }
 }
 
-// The driver waits for these rows, so it must get the error.
+// Sends the error to the driver, which waits for these rows.
 void Replay::Refuse(const std::string& reason) {
   if (left_ == 0) return;
   report_({{"event", "feed_error"}, {"feed", feed()}, {"text", reason}, {"timeout", false}});

@@ -15,7 +15,7 @@
 
 namespace hearth::feed {
 
-// One thread writes; after the last row any thread may read.
+// One thread writes; after the last row, any thread may read.
 class SpooledRows {
  public:
   explicit SpooledRows(std::string directory) : batches_(std::move(directory)) {}
@@ -23,7 +23,8 @@ class SpooledRows {
   void Add(std::span<const std::byte> image, RowFormat format);
   // Marks the last batch as ending with a complete row.
   void Commit() { complete_ = formats_.size(); }
-  // The task died within a row: drops the row's first part, which will be sent again.
+  // Called if the task died within a row. Drops the first part of the row, which will be sent
+  // again.
   void Rollback();
 
   size_t size() const { return complete_; }  // batches of complete rows
@@ -39,7 +40,7 @@ class SpooledRows {
   size_t complete_ = 0;
 };
 
-// Partition of spooled rows, replayed `times` over.
+// A partition of spooled rows, which are read `times` times.
 class Replay : public Partition {
  public:
   // `spooled`: null if there are no spooled rows. `report` sends events to the driver.

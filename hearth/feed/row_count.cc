@@ -9,7 +9,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Longest interval between reports to the driver of a partition's taken rows.
+// Minimum interval between reports to the driver of the rows taken.
 constexpr auto kReportInterval = std::chrono::milliseconds(500);
 
 }  // namespace
@@ -20,7 +20,7 @@ void RowCount::Take(Partition& partition, int64_t rows) {
     taken_ += rows;
     partition.taken += rows;
     const auto now = std::chrono::steady_clock::now();
-    // Complete() reports the final count, so a skipped report is never missed.
+    // Skipping a report loses nothing, because Complete() reports the final count.
     if (reported_at_ && now - *reported_at_ < kReportInterval) return;
     reported_at_ = now;
   }
@@ -49,7 +49,8 @@ int64_t RowCount::taken() const {
 void RowCount::Commit(int64_t rows) {
   {
     const std::lock_guard lock(mutex_);
-    // A commit of more rows than were taken covers those; one of fewer than before changes nothing.
+    // A commit of more rows than were taken covers only the taken ones; a commit of fewer rows than
+    // an earlier one has no effect.
     safe_ = std::max(safe_, std::min(rows, taken_));
   }
   ReportSafe();
@@ -69,7 +70,7 @@ void RowCount::ReportRows(const Partition& partition) {
 }
 
 // Partitions end in the order in which their rows were taken, so the safe ones are at the front.
-// They are removed before the report, so no other thread reports them again.
+// Removes them before reporting, so that no other thread reports them again.
 void RowCount::ReportSafe() {
   std::map<std::string, Json> safe;
   {

@@ -13,8 +13,8 @@
 
 namespace hearth::feed {
 
-// Rows that a program has taken from one feed, and which of them are safe: a partition is safe once
-// all of its rows were taken before a Commit(). Thread-safe.
+// Tracks the rows that a program has taken from one feed, and which of them are safe. A partition
+// is safe once all of its rows were taken before a Commit(). Thread-safe.
 class RowCount {
  public:
   // `report` sends events to the driver.
@@ -22,19 +22,19 @@ class RowCount {
 
   // Counts `rows` more delivered rows of a partition.
   void Take(Partition& partition, int64_t rows);
-  // The partition has ended here: all rows were taken, or its feed task is gone.
+  // Call when a partition has ended at this node: all rows were taken, or its feed task is gone.
   void Complete(const Partition& partition);
   // Adds time that the program has waited for rows.
   void Wait(std::chrono::duration<double> time);
   // Number of rows taken so far.
   int64_t taken() const;
-  // Marks the first `rows` of them as safe; by default all.
+  // Marks the first `rows` of the taken rows as safe, by default all.
   void Commit(int64_t rows = std::numeric_limits<int64_t>::max());
 
  private:
-  // Where a partition ends among the rows taken.
+  // Position at which a partition ends among the rows taken.
   struct End {
-    int64_t rows;  // rows taken until then
+    int64_t rows;  // rows taken up to that point
     std::string feed;
     int partition;
     int64_t claim;
@@ -47,7 +47,7 @@ class RowCount {
   mutable std::mutex mutex_;
   int64_t taken_ = 0;
   double waited_s_ = 0;
-  int64_t safe_ = 0;          // safe rows, in the order taken
+  int64_t safe_ = 0;          // number of safe rows; these are the first ones taken
   std::deque<End> complete_;  // ended partitions that are not safe yet
   std::optional<std::chrono::steady_clock::time_point> reported_at_;
 };

@@ -24,7 +24,7 @@ class OfFeed : public Partition {
   void Lose() override {}
 };
 
-// Nodes that report their counts to the ledger of a driver.
+// Nodes that report their counts to a driver's ledger.
 class RowCountTest : public ::testing::Test {
  protected:
   void SetUp() override { ledger_.Open("f"); }
@@ -81,7 +81,7 @@ TEST_F(RowCountTest, PartitionIsSafeWhenAllItsRowsWereTakenBeforeACommit) {
 TEST_F(RowCountTest, PartitionTakenByTwoNodesIsSafeWhenBothCommit) {
   OfFeed first(3, 1), second(3, 1);
   ASSERT_EQ(Claim(0, first).size(), 1u);
-  EXPECT_THAT(Claim(1, second), IsEmpty());  // it waits
+  EXPECT_THAT(Claim(1, second), IsEmpty());  // the second attempt waits
   Node(0).Take(first, 10);
   Node(0).Complete(first);
   const auto answers = End(0, first, "broken");

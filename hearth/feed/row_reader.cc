@@ -23,13 +23,13 @@ std::optional<Partition::Batch> RowReader::Read() {
   try {
     batch = partition_->Read();
   } catch (const Error& error) {
-    // The feed task died. That is not an error of the program: Spark runs the task again.
+    // The feed task died. This is no error of the program, because Spark retries the task.
     if (error.code() != ErrorCode::kUnavailable) throw;
     Lost();
     return std::nullopt;
   }
   if (!batch) {
-    // The rows that were delivered count, and a commit must cover them before the driver calls them
+    // Delivered rows count as taken, so a commit must cover them before the driver considers them
     // safe.
     queue_->rows().Complete(*partition_);
     if (held_ > 0) partition_->Settle(held_);  // batches without a row
@@ -39,7 +39,8 @@ std::optional<Partition::Batch> RowReader::Read() {
   ++held_;
   if (partition_->spools()) queue_->Spooled(partition_->feed()).Add(batch->image, batch->format);
   if (!batch->format.pickled && !batch->image.empty()) {
-    // Copy: columns live as long as the program needs them, but the ring's space must be freed.
+    // Copied, because columns live as long as the program needs them, but the ring's space must be
+    // released.
     batch->view = batch::CopyBatch(batch->image);
     batch->image = {};
     partition_->Release();
@@ -48,7 +49,7 @@ std::optional<Partition::Batch> RowReader::Read() {
 }
 
 void RowReader::Lost() {
-  queue_->Check();  // a failure of the cluster ends partitions too
+  queue_->Check();  // throws if the partition ended because the cluster failed
   if (partition_->spools()) queue_->Spooled(partition_->feed()).Rollback();
   queue_->rows().Complete(*partition_);
   partition_->Lose();
@@ -78,7 +79,7 @@ void RowReader::Give(int64_t count) {
           "cannot deliver {} rows: {} are left", count, left_);
   queue_->rows().Take(*partition_, count);
   if (partition_->inference()) {
-    // Held before the batch is settled below: the partition must not end before its results are
+    // Called before Settle() below, so that the partition does not end before its results are
     // written.
     partition_->Hold(count);
     if (!pending_.empty() && pending_.back().partition == partition_) {

@@ -1,5 +1,5 @@
-// Delivers a feed's rows to the program across batches and partitions; counts each row on delivery
-// and settles each batch with its last row.
+// Delivers a feed's rows to the program across batches and partitions. Counts each row when it is
+// delivered, and settles each batch after its last row.
 #pragma once
 
 #include <cstdint>
@@ -13,25 +13,26 @@
 
 namespace hearth::feed {
 
-// Reads a queue that may have other readers. One thread.
+// Reads from a queue that may have other readers. Used by one thread.
 class RowReader {
  public:
   explicit RowReader(std::shared_ptr<PartitionQueue> queue) : queue_(std::move(queue)) {}
 
   // Waits for the next batch, without a deadline: PartitionQueue's End, Fail and Terminate end the
-  // wait. nullopt at the end of a partition, and of the feed. Valid until Opened(). Throws kAborted
-  // if the cluster failed, kResourceExhausted if rows must be spooled and the disk is full.
+  // wait. Returns nullopt at the end of each partition and at the end of the feed. The batch is
+  // valid until Opened(). Throws kAborted if the cluster failed, kResourceExhausted if rows must be
+  // spooled and the disk is full.
   std::optional<Partition::Batch> Next();
-  // Whether Next() has reached the end of the feed.
+  // True once Next() has reached the end of the feed.
   bool ended() const { return ended_; }
 
-  // `rows` rows end in the batch that Next() returned; `within_row`: the last one continues in the
-  // next batch.
+  // Reports that `rows` rows end in the batch that Next() returned. `within_row`: the batch ends
+  // with an incomplete row, which continues in the next batch.
   void Opened(int64_t rows, bool within_row);
   // Counts `count` more of these rows as delivered.
   void Give(int64_t count);
 
-  // Rows with pending results, in delivery order: all, and those of the first partition.
+  // Number of delivered rows with pending results: in total, and in the first partition.
   int64_t pending_results() const;
   int64_t pending_in_first() const { return pending_.empty() ? 0 : pending_.front().rows; }
   // Sends results of the first partition back. Returns false if its feed task is gone; Spark then

@@ -69,10 +69,10 @@ TEST_F(RowReaderTest, BatchIsSettledWithItsLastRow) {
   ASSERT_TRUE(reader_.Next());
   reader_.Opened(3, false);
   reader_.Give(2);
-  task_.link->send({{"op", "mark"}});  // for the order
+  task_.link->send({{"op", "mark"}});  // precedes "taken" in the messages
   EXPECT_EQ(CodeOf([&] { reader_.Give(2); }), ErrorCode::kInvalidArgument);
   reader_.Give(1);
-  EXPECT_THAT(task_.received.all("taken"), IsEmpty());  // the mark was not read yet
+  EXPECT_THAT(task_.received.all("taken"), IsEmpty());  // the flush mark was not read yet
   EXPECT_FALSE(reader_.Next());
   EXPECT_EQ(task_.received.all("taken").size(), 1u);
 }
@@ -93,7 +93,7 @@ TEST_F(RowReaderTest, ColumnsOutliveTheRing) {
   const auto batch = reader_.Next();
   EXPECT_TRUE(batch->image.empty());
   for (int32_t number = 2; number < 5; ++number) {
-    WriteNumbers(*task_.rows, number, 60'000);  // the ring has a megabyte
+    WriteNumbers(*task_.rows, number, 60'000);  // the ring has 1 MiB
     ASSERT_TRUE(reader_.Next());
   }
   EXPECT_EQ(batch->view->column("n").AsInt64(0), 1);

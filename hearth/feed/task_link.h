@@ -16,7 +16,7 @@ class TaskLink {
   TaskLink(ring::RingEnd rows, ring::RingEnd results, bool remote, Send send)
       : remote(remote), send(std::move(send)), rows(std::move(rows)), results(std::move(results)) {}
 
-  // Ends all waits of both sides; any thread. The connection is unusable afterwards.
+  // Ends all waits of both sides. Any thread may call it. The connection is unusable afterwards.
   void Close() {
     closed_ = true;
     rows.Close();

@@ -12,10 +12,10 @@ using batch::BatchView;
 using Json = nlohmann::json;
 using Clock = std::chrono::steady_clock;
 
-// Longest interval between progress messages to a feeder.
+// Minimum interval between progress messages to a feeder.
 constexpr auto kFeederProgress = std::chrono::seconds(1);
 
-// Distinguishes attempts within this process: two attempts of one task may be at the same node.
+// Numbers the attempts in this process, because two attempts of one task may be at the same node.
 std::atomic<int64_t> last_claim = 0;
 
 // A batch in a ring, with a reference that keeps the ring alive.
@@ -56,8 +56,8 @@ void TaskPartition::RequestClaim() { ReportToDriver("claim", Json::object()); }
 void TaskPartition::Begin(const Json& answer) {
   {
     const std::lock_guard lock(mutex_);
-    // If this attempt dies before it has passed the earlier rows, the next one must start where it
-    // did.
+    // If this attempt dies before it has passed the earlier rows, the next attempt must start at
+    // the same row.
     before_ = delivered_ = {Field<int64_t>(answer, "batches"), Field<uint64_t>(answer, "hash")};
     only_compare_ = Field<bool>(answer, "whole");
     granted_ = true;
@@ -86,26 +86,27 @@ std::optional<Partition::Batch> TaskPartition::Read() {
   std::unique_lock lock(mutex_);
   const bool fewer = read_.batches < before_.batches;
   lock.unlock();
-  // The task ended before the rows that an earlier attempt has delivered.
+  // The task sent fewer rows than an earlier attempt has delivered.
   if (fewer) RejectOtherRows();
   return std::nullopt;
 }
 
-// Returns the next batch's image in the ring; nullopt after the last one, also if the task dies
+// Returns the next batch's image in the ring; nullopt after the last one, even if the task dies
 // before it reports the end.
 std::optional<std::span<const std::byte>> TaskPartition::NextImage() {
   try {
     const ring::RingEntry entry = link_->rows.Next(Deadline::Never());
     if (entry.kind == ring::EntryKind::kBatch) return entry.image;
   } catch (const Error& error) {
-    // A link that another thread has closed is like a task that died.
+    // A link that another thread has closed is treated like a dead task.
     if (error.code() == ErrorCode::kUnavailable || !link_->closed()) throw;
     throw Error(ErrorCode::kUnavailable, "the rest of a partition will not arrive", error);
   }
   std::unique_lock lock(mutex_);
   const int64_t entries = entries_;
   lock.unlock();
-  // The end in the ring may overtake the task's message with the total.
+  // Sets the total here, because the ring's end may arrive before the task's message with the
+  // total.
   SetTotal(entries);
   return std::nullopt;
 }
@@ -115,7 +116,7 @@ bool TaskPartition::PassOver(const BatchView& batch) {
   std::unique_lock lock(mutex_);
   const uint64_t before = read_.hash;
   lock.unlock();
-  // Without the lock: it reads the whole batch.
+  // Computed without the lock, because it reads the whole batch.
   const uint64_t hash = batch::HashBatch(before, batch);  // only this thread writes read_
   lock.lock();
   read_ = {read_.batches + 1, hash};
@@ -135,7 +136,7 @@ void TaskPartition::RejectOtherRows() {
       index(), taken.load());
   report_({{"event", "feed_error"}, {"feed", feed()}, {"text", text}, {"timeout", false}});
   Refuse(text);
-  // To the reader, the partition is lost like that of a dead task. The driver has the reason and
+  // The reader sees a lost partition, as after the death of a task. The driver knows the reason and
   // fails the job.
   throw Error(ErrorCode::kUnavailable, text);
 }
@@ -156,7 +157,7 @@ void TaskPartition::Settle(int64_t count) {
     const std::lock_guard lock(mutex_);
     open_ -= count;
     const auto now = Clock::now();
-    // The task's deadline starts again with each message, however long training takes for the rows.
+    // Each message restarts the task's deadline, so that slow training does not exceed it.
     report = now - reported_at_ > kFeederProgress;
     if (report) reported_at_ = now;
   }
@@ -176,7 +177,7 @@ void TaskPartition::SetTotal(int64_t entries) {
 void TaskPartition::AwaitEnd(Deadline deadline) {
   std::unique_lock lock(mutex_);
   total_came_.wait_until(lock, deadline.at(), [this] {
-    // If the total matches, the thread that set it is completing the partition.
+    // If the total equals entries_, the thread that set it is about to complete the partition.
     return ended_ || open_ != 0 || (total_ && total_ != entries_);
   });
 }
@@ -195,17 +196,17 @@ void TaskPartition::EndIfComplete() {
   }
   if (inference_) {
     try {
-      // Without the lock: it waits until the task has read the results before it. Fail() may come
-      // meanwhile, for which flushing_ is set.
+      // Called without the lock, because it waits until the task has read the earlier results.
+      // Fail() may be called in the meantime and looks at flushing_.
       link_->results.WriteFlush(Deadline::Never());
     } catch (const Error&) {
-      return;  // the task is gone, so nothing waits for the results; or the cluster has failed
+      return;  // the task is gone and nothing waits for the results, or the cluster has failed
     }
     const std::lock_guard lock(mutex_);
-    if (!std::exchange(flushing_, false)) return;  // the task was already notified of the failure
+    if (!std::exchange(flushing_, false)) return;  // Fail() has already notified the task
   }
-  // The driver first: with the task's answer the job may end, and events of a closed job are
-  // ignored.
+  // Notifies the driver first: the job may end when the task gets its message, and the driver
+  // ignores events of a closed job.
   EndClaim("taken");
   link_->send({{"op", "taken"}});
 }

@@ -1,5 +1,5 @@
-// Partition that a feed task sends. With fencing, the driver must first allow this attempt to send
-// rows; rows that an earlier attempt delivered are only compared.
+// A partition that a feed task sends. With fencing, the driver must first allow this attempt to
+// send rows, and rows that an earlier attempt delivered are only compared.
 #pragma once
 
 #include <chrono>
@@ -15,7 +15,7 @@
 
 namespace hearth::feed {
 
-// The program's thread reads; any thread may call the rest.
+// The program's thread reads; any thread may call the other methods.
 class TaskPartition : public Partition {
  public:
   using Json = nlohmann::json;
@@ -28,16 +28,17 @@ class TaskPartition : public Partition {
   bool inference() const override { return inference_; }
   bool fenced() const { return fenced_; }
 
-  // Requests the driver's permission to send the rows.
+  // Asks the driver for permission to send the rows.
   void RequestClaim();
-  // Driver's answer: the rows may be sent, after those of an earlier attempt.
+  // Handles the driver's answer that the rows may be sent. Those of an earlier attempt come first.
   void Begin(const Json& answer);
-  // Driver's answer: another attempt is sending the rows and makes progress.
+  // Handles the driver's answer that another attempt is sending the rows and makes progress.
   void Wait();
-  // Driver's answer: another attempt has sent the rows; `end` is the outcome.
+  // Handles the driver's answer that another attempt has ended the partition with the outcome
+  // `end`.
   void Conclude(const std::string& end);
 
-  // The feed task has written its last row.
+  // Called when the feed task has written its last row.
   void SetTotal(int64_t entries);
 
   std::optional<Batch> Read() override;

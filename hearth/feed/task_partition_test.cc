@@ -30,13 +30,13 @@ class TaskPartitionTest : public ::testing::Test {
     partition_ = std::make_unique<TaskPartition>(task_.link, Announced(3, more), driver_.send());
   }
 
-  // Writes one batch of one row per number, then the mark.
+  // Writes one batch per number, with one row each, then a flush mark.
   void Write(const std::vector<int32_t>& numbers) {
     for (const int32_t number : numbers) WriteNumbers(*task_.rows, number, 1);
     task_.rows->WriteFlush(Soon());
   }
 
-  // The numbers in the rest of the partition; settles each batch at once.
+  // Returns the numbers in the rest of the partition; settles each batch at once.
   std::vector<int64_t> ReadAll() {
     std::vector<int64_t> numbers;
     while (auto batch = partition_->Read()) {
@@ -155,9 +155,9 @@ struct Again {
   std::optional<std::vector<int64_t>> delivered;  // nullopt: rejected
 };
 
-class RowsThatComeAgain : public TaskPartitionTest, public ::testing::WithParamInterface<Again> {};
+class ResentRows : public TaskPartitionTest, public ::testing::WithParamInterface<Again> {};
 
-TEST_P(RowsThatComeAgain, AreComparedWithTheEarlierAttempt) {
+TEST_P(ResentRows, AreComparedWithTheEarlierAttempt) {
   Open({{"fenced", true}});
   Begin({1, 2}, GetParam().whole);
   Write(GetParam().rows);
@@ -177,7 +177,7 @@ TEST_P(RowsThatComeAgain, AreComparedWithTheEarlierAttempt) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    TaskPartition, RowsThatComeAgain,
+    TaskPartition, ResentRows,
     ::testing::Values(Again{"WholeAndTheSame", true, {1, 2}, std::vector<int64_t>{}},
                       Again{"WholeAndMore", true, {1, 2, 3}, std::nullopt},
                       Again{"WholeAndFewer", true, {1}, std::nullopt},
@@ -215,11 +215,11 @@ TEST_F(TaskPartitionTest, ClusterFailureEndsTheWaitForTheReaderOfResults) {
   partition_->Settle(1);
   FillResults(task_);
   auto ending = std::async(std::launch::async, [&] { partition_->SetTotal(1); });
-  // Usually it already waits here; otherwise it finds the failure.
+  // Usually SetTotal() is already waiting here; otherwise it finds the failure.
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
   partition_->Fail("the cluster failed");
   EXPECT_EQ(ending.wait_for(std::chrono::seconds(30)), std::future_status::ready);
-  task_.link->Close();  // so that a failing test ends
+  task_.link->Close();  // ends the wait even if the test fails
   ending.get();
   EXPECT_EQ(task_.received.last(), Json({{"error", "the cluster failed"}}));
   EXPECT_THAT(task_.received.all("taken"), IsEmpty());
@@ -235,7 +235,7 @@ TEST_F(TaskPartitionTest, AwaitEndWaitsForAConcurrentEnd) {
     });
     while (ready < 1) std::this_thread::yield();
     ++ready;
-    // Delays up to a microsecond, to race with the other thread.
+    // Delays by up to a microsecond, so that both threads race.
     const auto later = std::chrono::steady_clock::now() + std::chrono::nanoseconds(i % 1000);
     while (std::chrono::steady_clock::now() < later) continue;
     partition.AwaitEnd(Soon());

@@ -18,7 +18,7 @@ namespace hearth::formats {
 namespace {
 
 constexpr size_t kBlockBytes = size_t{256} << 10;
-// zlib's window size, with a gzip header instead of a zlib header.
+// zlib's window size, plus 16 to select a gzip header.
 constexpr int kGzipWindow = 15 + 16;
 // zlib counts the bytes of one call in 32 bits.
 constexpr size_t kMostInput = size_t{1} << 30;
@@ -70,7 +70,7 @@ class GzipSource : public ByteSource {
   size_t Read(char* data, size_t size) override {
     stream_.next_out = reinterpret_cast<Bytef*>(data);
     stream_.avail_out = static_cast<uInt>(std::min(size, kMostInput));
-    // Continues until at least one byte is out: a return of 0 would mean the end.
+    // Continues until at least one byte was decompressed, because a return of 0 would mean the end.
     const uInt room = stream_.avail_out;
     while (stream_.avail_out == room && Fill()) Inflate();
     return room - stream_.avail_out;
@@ -83,7 +83,7 @@ class GzipSource : public ByteSource {
     const size_t got = packed_->Read(input_.data(), input_.size());
     stream_.next_in = reinterpret_cast<Bytef*>(input_.data());
     stream_.avail_in = static_cast<uInt>(got);
-    // The packed bytes may end only where a member has ended.
+    // The compressed bytes may end only after a complete member.
     Require(got > 0 || between_members_, ErrorCode::kDataLoss,
             "{} is truncated: its gzip stream has no end", name_);
     return got > 0;
@@ -97,7 +97,7 @@ class GzipSource : public ByteSource {
             stream_.msg == nullptr ? "unknown reason" : stream_.msg);
     if (status == Z_STREAM_END) {
       between_members_ = true;
-      // Keeps the input that is left: a gzip file may have several members, as parallel compressors
+      // Keeps the remaining input: a gzip file may have several members, which parallel compressors
       // write.
       inflateReset(&stream_);
     }
@@ -119,7 +119,7 @@ class FileSink : public ByteSink {
   }
 
   void Write(std::string_view bytes) override {
-    // Records of a few bytes become writes of 256 KiB.
+    // Combines small records into writes of 256 KiB.
     buffer_.append(bytes);
     if (buffer_.size() >= kBlockBytes) Flush();
   }
@@ -166,7 +166,7 @@ class GzipSink : public ByteSink {
     // zlib does not change its input.
     stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
     stream_.avail_in = static_cast<uInt>(bytes.size());
-    // Until a call leaves space in the output: before that, more may be pending.
+    // Repeats until a call leaves space in the output; until then zlib may have more to write.
     do {
       stream_.next_out = reinterpret_cast<Bytef*>(output_.data());
       stream_.avail_out = static_cast<uInt>(output_.size());

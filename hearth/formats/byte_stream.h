@@ -12,8 +12,8 @@ namespace hearth::formats {
 class ByteSource {
  public:
   virtual ~ByteSource() = default;
-  // Up to `size` bytes; 0 only at the end. Throws the error of errno, kDataLoss for a damaged
-  // stream.
+  // Reads up to `size` bytes; returns 0 only at the end. Throws the matching error of errno, or
+  // kDataLoss for a damaged stream.
   virtual size_t Read(char* data, size_t size) = 0;
 };
 
@@ -27,14 +27,14 @@ class ByteSink {
 };
 
 std::unique_ptr<ByteSource> OpenFileSource(const std::string& path);
-// References the bytes, which must outlive it.
+// References the bytes, which must outlive the source.
 std::unique_ptr<ByteSource> OpenMemorySource(std::string_view bytes);
 // Decompresses concatenated gzip members; `name` is for error messages.
 std::unique_ptr<ByteSource> OpenGzipSource(std::unique_ptr<ByteSource> packed, std::string name);
 
 // Creates or replaces the file.
 std::unique_ptr<ByteSink> OpenFileSink(const std::string& path);
-// Compresses what is written into one gzip member; Finish also finishes `packed`.
+// Compresses all bytes into one gzip member. Finish() also finishes `packed`.
 std::unique_ptr<ByteSink> OpenGzipSink(std::unique_ptr<ByteSink> packed);
 
 }  // namespace hearth::formats

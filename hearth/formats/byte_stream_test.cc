@@ -13,7 +13,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// By calls for `size` bytes each.
+// Reads `size` bytes per call.
 std::string ReadAllOf(ByteSource& source, size_t size = 1000) {
   std::string all, buffer(size, '\0');
   while (const size_t count = source.Read(buffer.data(), buffer.size())) {
@@ -81,7 +81,7 @@ TEST_F(ByteStreamTest, DamagedGzipIsReportedByName) {
 TEST_F(ByteStreamTest, FileErrorsNameThePath) {
   EXPECT_EQ(CodeOf([] { OpenFileSource("/nowhere/a"); }), ErrorCode::kNotFound);
   EXPECT_THAT(Thrown([] { OpenFileSink("/nowhere/a"); }).message(), HasSubstr("/nowhere/a"));
-  // A full disk.
+  // Writes to /dev/full fail like writes to a full disk.
   const auto sink = OpenFileSink("/dev/full");
   const Error error = Thrown([&] {
     sink->Write("bytes");
@@ -117,7 +117,7 @@ TEST_F(ByteStreamTest, ReadingAFolderIsAnErrorThatNamesIt) {
   EXPECT_THAT(error.message(), HasSubstr("cannot read /tmp"));
 }
 
-// Fails or records, as a test sets it.
+// Fails or records, as the test chooses.
 struct TestedSink : ByteSink {
   void Write(std::string_view bytes) override {
     Require(!fails, ErrorCode::kResourceExhausted, "the disk is full");
@@ -144,7 +144,7 @@ TEST_F(ByteStreamTest, AGzipSinkFinishesTheSinkBelowOnceAndPassesItsErrors) {
             ErrorCode::kResourceExhausted);
 }
 
-// Every bit of a member counts: of the header, of the data, and of the checksum and size after it.
+// A change of any bit of a member is detected: in the header, the data, the checksum or the size.
 TEST_F(ByteStreamTest, NoDamagedByteOfTheDataIsOverlooked) {
   Write(OpenGzipSink(OpenFileSink(path_)), "some bytes");
   const std::string whole = FileContent();

@@ -10,8 +10,8 @@
 namespace hearth::formats {
 namespace {
 
-// 0x82f63b78 is Castagnoli's polynomial 0x1edc6f41 with its bits reversed, as bits enter lowest
-// first.
+// 0x82f63b78 is Castagnoli's polynomial 0x1edc6f41 with its bits reversed, because the lowest bit
+// is processed first.
 constexpr std::array<uint32_t, 256> MakeTable() {
   std::array<uint32_t, 256> table{};
   for (uint32_t i = 0; i < table.size(); ++i) {

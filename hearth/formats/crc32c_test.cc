@@ -7,7 +7,7 @@
 namespace hearth::formats {
 namespace {
 
-// RFC 3720, appendix B.4, and the value that all lists of CRCs give for the digits.
+// From RFC 3720, appendix B.4; the value for the digits is in all catalogues of CRCs.
 TEST(Crc32cTest, HasThePublishedValues) {
   EXPECT_EQ(Crc32c(""), 0u);
   EXPECT_EQ(Crc32c("123456789"), 0xe3069283u);
@@ -18,7 +18,8 @@ TEST(Crc32cTest, HasThePublishedValues) {
   EXPECT_EQ(Crc32c(rising), 0x46dd794eu);
 }
 
-// Eight bytes at a time, then the rest one by one: a changed bit is found at every position.
+// The first bytes are processed eight at a time, the rest one by one. A changed bit must be
+// detected at every position.
 TEST(Crc32cTest, ChangesWithEveryBit) {
   const std::string bytes = "nineteen bytes long";
   for (size_t at = 0; at < bytes.size(); ++at) {
@@ -30,7 +31,7 @@ TEST(Crc32cTest, ChangesWithEveryBit) {
   }
 }
 
-// As in TensorFlow's first record of an event file: its length, 24.
+// The length (24) of the first record of a TensorFlow event file.
 TEST(Crc32cTest, IsMaskedAsInTfRecords) {
   EXPECT_EQ(MaskedCrc32c(std::string("\x18\0\0\0\0\0\0\0", 8)), 0x224b7fa3u);
 }

@@ -7,8 +7,8 @@
 namespace hearth::formats {
 namespace {
 
-// A request to a remote file costs milliseconds whatever its size; few bytes behind the expected
-// end are wasted.
+// A request to a remote file costs milliseconds whatever its size, so requests are large. They end
+// soon after the expected end, so that few bytes are wasted.
 constexpr size_t kWindow = size_t{256} << 10, kLeastWindow = size_t{4} << 10;
 
 }  // namespace
@@ -17,7 +17,7 @@ size_t WindowedBytes::window() const { return kWindow; }
 
 std::string_view WindowedBytes::At(uint64_t at, size_t count) {
   if (at < begin_ || at + count > begin_ + data_.size()) {
-    // Bytes that are already here are kept, so sequential reads fetch each byte once.
+    // Keeps bytes that were already read, so that sequential reads fetch each byte once.
     const bool overlaps = begin_ <= at && at <= begin_ + data_.size();
     data_.erase(0, overlaps ? static_cast<size_t>(at - begin_) : data_.size());
     begin_ = at;

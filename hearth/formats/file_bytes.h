@@ -17,16 +17,17 @@ class FileBytes {
  public:
   virtual ~FileBytes() = default;
   virtual uint64_t size() const = 0;
-  // Number of bytes that a search should scan at once.
+  // Number of bytes that a search should scan per call of At().
   virtual size_t window() const = 0;
-  // All of the bytes [at, at + count), which must be inside the file; valid until the next call, or
-  // as long as this object for a mapped file. Throws kInvalidArgument if the file is now shorter.
+  // Returns all of the bytes [at, at + count), which must be inside the file. They are valid until
+  // the next call; for a mapped file, as long as this object. Throws kInvalidArgument if the file
+  // has become too short.
   virtual std::string_view At(uint64_t at, size_t count) = 0;
   // Hint: few bytes after `end` will be read.
   virtual void Expect(uint64_t end) = 0;
 };
 
-// A mapped file, in one window.
+// A mapped file, all of which is one window.
 class MappedBytes : public FileBytes {
  public:
   explicit MappedBytes(std::shared_ptr<const MappedFile> file) : file_(std::move(file)) {}
@@ -42,7 +43,7 @@ class MappedBytes : public FileBytes {
   std::shared_ptr<const MappedFile> file_;
 };
 
-// Memory: a window of 256 KiB, or the largest range requested.
+// A file read in windows. Uses memory for a window of 256 KiB, or for the largest range requested.
 class WindowedBytes : public FileBytes {
  public:
   // Reads up to `count` bytes at a position; fewer only at the end of the file.
@@ -54,7 +55,7 @@ class WindowedBytes : public FileBytes {
 
   uint64_t size() const override { return size_; }
   size_t window() const override;
-  // Also throws what `read` throws.
+  // Also throws the errors of `read`.
   std::string_view At(uint64_t at, size_t count) override;
   void Expect(uint64_t end) override { expected_ = end; }
 

@@ -16,10 +16,10 @@ namespace {
 using namespace std::string_view_literals;
 
 constexpr std::string_view kStreamHeader = "\xac\xed\0\5"sv;
-// Handles number the strings, classes and objects of a stream in the order of their appearance
-// (baseWireHandle of the specification).
+// Number of the first handle (baseWireHandle of the specification). Strings, classes and objects
+// are numbered in the order in which they appear in the stream.
 constexpr uint64_t kFirstHandle = 0x7E0000;
-constexpr size_t kMaxNested = 16;  // a tuple holds strings and boxed numbers
+constexpr size_t kMaxNested = 16;  // enough for a tuple of strings and boxed numbers
 // Type codes of the stream's records.
 enum JavaKind : uint8_t {
   kNull = 0x70,
@@ -37,7 +37,7 @@ constexpr uint8_t kOwnWriter = 1, kSerializable = 2;
 
 struct JavaClass;
 struct JavaObject;
-// Only integers and booleans matter: other numbers are read as 0.0. Strings are raw bytes.
+// Only integers and booleans are needed, so other numbers are read as 0.0. Strings are raw bytes.
 using Value = std::variant<std::monostate, bool, int64_t, double, std::string_view,
                            const JavaClass*, const JavaObject*>;
 
@@ -51,7 +51,7 @@ struct JavaClass {
 struct JavaObject {
   std::vector<std::pair<std::string_view, Value>> fields;
 
-  // Null if there is none.
+  // Returns null if there is no such field.
   const Value* Find(std::string_view name) const {
     const auto found = std::ranges::find(fields, name, [](const auto& each) { return each.first; });
     return found == fields.end() ? nullptr : &found->second;
@@ -75,7 +75,8 @@ void AppendUtf8(std::string* text, uint32_t point) {
   }
 }
 
-// Java's modified UTF-8: each UTF-16 unit encoded separately, and U+0000 as two bytes.
+// Converts Java's modified UTF-8, which encodes each UTF-16 unit separately and U+0000 as two
+// bytes.
 std::string TextOf(std::string_view written) {
   std::string text;
   uint32_t high = 0;  // high surrogate
@@ -110,8 +111,8 @@ std::string TextOf(std::string_view written) {
   return text;
 }
 
-// Reads one serialized value. Objects become their fields, boxed numbers plain numbers. Owns what
-// its values point to.
+// Reads one serialized value. Objects become their fields, boxed numbers become plain numbers. Owns
+// the objects that its values point to.
 class Stream {
  public:
   explicit Stream(std::string_view data) : data_(data) {}
@@ -180,13 +181,13 @@ class Stream {
     return known_[number - kFirstHandle];
   }
 
-  // A class: name, UID, flags, fields, annotation, superclass.
+  // Reads a class: name, UID, flags, fields, annotation, superclass.
   const JavaClass* Class() {
     JavaClass& described = *classes_.emplace_back(std::make_unique<JavaClass>());
     described.name = Text(2);
     Take(8);  // serialVersionUID
-    // Here, before the fields, as in the specification: the fields' type names take the next
-    // handles.
+    // The class gets its handle before its fields, as in the specification, because the fields'
+    // type names get the next handles.
     known_.emplace_back(&described);
     described.flags = Byte();
     const uint64_t fields = Number(2);
@@ -212,14 +213,14 @@ class Stream {
     ThrowUnreadable("it has a value instead of a class");
   }
 
-  // An object: its class, then for the topmost superclass down to itself the fields, and an
-  // annotation if that class has a writeObject method.
+  // Reads an object: its class, then for each class from the topmost superclass down the fields,
+  // and an annotation if that class has a writeObject method.
   Value Object() {
     const JavaClass* described = ClassOrNone();
     if (described == nullptr) ThrowUnreadable("it has an object without a class");
     JavaObject& object = *objects_.emplace_back(std::make_unique<JavaObject>());
     const size_t handle = known_.size();
-    // Before the fields, which may refer to the object itself.
+    // The object gets its handle before its fields, which may refer to it.
     known_.emplace_back(&object);
     for (const JavaClass* part : Line(described)) {
       if (!(part->flags & kSerializable)) ThrowUnreadable("one of its classes is Externalizable");
@@ -318,13 +319,13 @@ std::optional<int32_t> AsNumber(const Value& value) {
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
   const auto* number = std::get_if<int64_t>(&value);
   if (number == nullptr || *number > kMost || *number < -kMost) {
-    ThrowUnreadable("an image size is not an int");  // Spark would drop the upper bits
+    ThrowUnreadable("an image size is not an int");  // Spark would drop the upper bits silently
   }
   return static_cast<int32_t>(*number);
 }
 
-// Values of the fields with these names, if these are all of the object's fields.
-// Exact, so that a class with further fields is not taken for a pair.
+// Values of the fields with these names; empty unless these are all of the object's fields, because
+// a class with further fields is not a pair.
 std::vector<Value> FieldsOf(const JavaObject& object,
                             std::initializer_list<std::string_view> names) {
   std::vector<Value> found;
@@ -362,7 +363,8 @@ ImageKey KeyOf(const Value& value) {
 }  // namespace
 
 std::optional<ImageKey> ReadImageKey(std::string_view key) {
-  // The parsed objects take some forty times the key's bytes; an id, a label and sizes are short.
+  // Rejects large keys, because the parsed objects take some forty times the key's bytes; an id, a
+  // label and sizes are short.
   if (key.size() > size_t{1} << 20) return std::nullopt;
   try {
     Stream stream(key);

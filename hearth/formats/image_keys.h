@@ -1,5 +1,5 @@
-// Decodes the keys of CaffeOnSpark's SequenceFiles: pairs and tuples, serialized by Java, that
-// describe an image. Uses no Java class. (Format: the Java Object Serialization Specification,
+// Decodes the keys of CaffeOnSpark's SequenceFiles, which are pairs and tuples serialized by Java
+// that describe an image. Needs no JVM. (Format: the Java Object Serialization Specification,
 // "Object Serialization Stream Protocol".)
 #pragma once
 
@@ -19,8 +19,8 @@ struct ImageKey {
   bool operator==(const ImageKey&) const = default;
 };
 
-// nullopt if the key is damaged, or is neither a pair of two strings (of an image file) nor a tuple
-// of the six values. Never throws for invalid bytes.
+// Returns nullopt if the key is damaged, or is neither a pair of two strings (for an image file)
+// nor a tuple of the six values. Never throws for invalid bytes.
 std::optional<ImageKey> ReadImageKey(std::string_view key);
 
 }  // namespace hearth::formats

@@ -73,8 +73,8 @@ TEST(ReadImageKey, NullsAreEmpty) {
   EXPECT_EQ(ReadImageKey(Tuple(std::vector<std::string>(6, kNullValue))), ImageKey{});
 }
 
-// Java writes a value that occurs twice as a reference to the first: handle 0 is the class, 1 and 2
-// its fields' types, 3 the object and 4 the text.
+// Java writes the second occurrence of a value as a reference to the first. Here handle 0 is the
+// class, 1 and 2 its fields' types, 3 the object and 4 the text.
 TEST(ReadImageKey, FollowsReferences) {
   EXPECT_EQ(ReadImageKey(Pair(Text("7"), Reference(4))),
             (ImageKey{.id = "7", .label = "7", .encoded = true}));
@@ -82,7 +82,8 @@ TEST(ReadImageKey, FollowsReferences) {
   EXPECT_EQ(ReadImageKey(Pair(Text("7"), "\x71" + Big(4, 4))), std::nullopt);
 }
 
-// U+0000 is two bytes, and characters beyond U+FFFF are two surrogates of three bytes.
+// U+0000 is encoded as two bytes, and a character beyond U+FFFF as two surrogates of three bytes
+// each.
 TEST(ReadImageKey, ConvertsJavasModifiedUtf8) {
   const auto id_of = [](const std::string& text) {
     const auto key = ReadImageKey(Pair(Text(text), Text("")));
@@ -122,7 +123,7 @@ TEST(ReadImageKey, RefusesValuesOfOtherTypes) {
       << "Externalizable: its format is the class's own";
 }
 
-// The bytes come from files of others: neither may exhaust the stack or the memory.
+// The files may be untrusted, so such keys must exhaust neither the stack nor the memory.
 TEST(ReadImageKey, RefusesDeepAndHugeKeys) {
   std::string deep = kHeader;
   for (int i = 0; i < 10'000; ++i)
@@ -131,7 +132,8 @@ TEST(ReadImageKey, RefusesDeepAndHugeKeys) {
   EXPECT_EQ(ReadImageKey(Pair(Text("a"), Text("5")) + std::string(1 << 20, 'x')), std::nullopt);
 }
 
-// Classes of Java's library write their fields after those of their superclasses, and may add data.
+// Classes of Java's library write their fields after those of their superclasses, and may append
+// data.
 TEST(ReadImageKey, ReadsSuperclassesAndSkipsAddedData) {
   const std::string parent = "\x72" + Utf("Base") + Big(1, 8) + "\2" + Big(1, 2) + "L" + Utf("_1") +
                              Text("Ljava/lang/Object;") + "\x78" + kNullValue;

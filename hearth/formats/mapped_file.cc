@@ -20,8 +20,8 @@ namespace hearth::formats {
 namespace {
 
 constexpr int64_t kXfs = 0x58465342, kZfs = 0x2fc12fc1, kBcachefs = 0xca451a4e;
-// Other file systems may be on a network (NFS, SMB, FUSE, Ceph, Lustre), where a local copy is
-// worth its cost.
+// Other file systems may be remote (NFS, SMB, FUSE, Ceph, Lustre), so a local copy of their values
+// pays off.
 constexpr std::array<int64_t, 11> kLocalFileSystems = {EXT4_SUPER_MAGIC,
                                                        BTRFS_SUPER_MAGIC,
                                                        F2FS_SUPER_MAGIC,
@@ -34,8 +34,9 @@ constexpr std::array<int64_t, 11> kLocalFileSystems = {EXT4_SUPER_MAGIC,
                                                        kZfs,
                                                        kBcachefs};
 
-// All files mapped by this process. Entries are valid under the mutex: a file removes itself.
-// Both maps hold plain pointers: shared ones would keep every file mapped.
+// All files mapped by this process. A file removes its own entries, so they are valid while the
+// mutex is locked. Both maps contain plain pointers, because shared ones would keep every file
+// mapped.
 struct AllMapped {
   std::mutex mutex;
   std::map<const std::byte*, const MappedFile*> by_address;
@@ -80,8 +81,8 @@ bool IsLocal(const Fd& file) {
         path, change, HostName());
 }
 
-// Checks the type before opening: opening a device or pipe may block or have side effects.
-// `attempt`: for the error message.
+// Checks the type before opening, because opening a device or pipe may block or have side effects.
+// `attempt` is the start of the error message.
 Fd OpenFile(const std::string& path, const std::string& attempt) {
   struct stat status = {};
   if (::stat(path.c_str(), &status) == 0) {
@@ -131,12 +132,12 @@ std::shared_ptr<const MappedFile> MappedFile::Find(const std::string& path,
     for (auto entry = begin; entry != end; ++entry) {
       const MappedFile& file = *entry->second;
       if (file.identity_ != identity || file.path_ != path) continue;
-      // The weak pointer may have expired: its last owner is releasing the file.
+      // Null if the last owner is just releasing the file.
       if (auto found = file.weak_from_this().lock()) return found;
     }
   }
-  // Without the lock, as a remote file system may block. Two threads may then map one file twice,
-  // which costs only addresses.
+  // Opens without the lock, because a remote file system may block. Two threads may then map one
+  // file twice, which costs only address space.
   const Fd file =
       OpenFile(path, fmt::format("cannot open {}, whose large values the run reads, on host {}; "
                                  "restore the file, or start the run again",
@@ -157,7 +158,7 @@ std::shared_ptr<const MappedFile> MappedFile::Around(std::string_view bytes) {
   return file.Has(bytes) ? file.weak_from_this().lock() : nullptr;
 }
 
-// Compares addresses as integers: comparing pointers into different blocks is undefined.
+// Compares addresses as integers, because comparing pointers into different blocks is undefined.
 bool MappedFile::Has(std::string_view bytes) const {
   const auto begin = reinterpret_cast<uintptr_t>(data());
   const auto at = reinterpret_cast<uintptr_t>(bytes.data());
@@ -168,12 +169,13 @@ void MappedFile::CheckUnchanged() const {
   struct stat status = {};
   if (::stat(path_.c_str(), &status) != 0) return;
   const FileIdentity found = IdentityOf(status);
-  // Another inode means that the name belongs to another file now; the mapping keeps the first one.
+  // Another inode means that the path now belongs to another file; the mapping still refers to the
+  // first one.
   if (found.inode == identity_.inode && found != identity_) ThrowChanged(path_, found, identity_);
 }
 
 void MappedFile::DropPages() const {
-  // Only a hint, and it cannot fail for a file mapping.
+  // Only a hint; cannot fail for file mappings.
   (void)::madvise(mapping_.data(), mapping_.size(), MADV_DONTNEED);
 }
 

@@ -24,21 +24,22 @@ struct FileIdentity {
 };
 
 // Immutable and thread-safe; the mapping lasts until the last owner releases it. Keeps no
-// descriptor, as a folder may have thousands of files. If a mapped file is truncated, reading it
-// raises SIGBUS.
+// descriptor open, because a folder may have thousands of files. If a mapped file is truncated,
+// reading it raises SIGBUS.
 //
-// enable_shared_from_this of the const type: otherwise weak_from_this() converts through a
-// temporary owner, which, if it is the last, destroys the file while the list of files is locked.
+// Uses enable_shared_from_this of the const type: otherwise weak_from_this() would convert through
+// a temporary owner. If this were the last owner, it would destroy the file while the list of files
+// is locked.
 class MappedFile : public std::enable_shared_from_this<const MappedFile> {
  public:
-  // Maps a file for a writer. Throws kNotFound, kPermissionDenied or, if it is empty or not a
-  // regular file, kDataLoss.
+  // Maps a file for a writer. Throws kNotFound or kPermissionDenied, and kDataLoss if the file is
+  // empty or not a regular file.
   static std::shared_ptr<const MappedFile> Open(const std::string& path);
-  // Maps, once per process, the file that a writer referenced. Throws kNotFound, kPermissionDenied
-  // or, if the file has changed, kDataLoss.
+  // Maps the file that a writer referenced, once per process. Throws kNotFound or
+  // kPermissionDenied, and kDataLoss if the file has changed.
   static std::shared_ptr<const MappedFile> Find(const std::string& path,
                                                 const FileIdentity& identity);
-  // The mapped file that contains the bytes; null if there is none.
+  // Returns the mapped file that contains the bytes; null if there is none.
   static std::shared_ptr<const MappedFile> Around(std::string_view bytes);
 
   ~MappedFile();
@@ -47,18 +48,18 @@ class MappedFile : public std::enable_shared_from_this<const MappedFile> {
   const FileIdentity& identity() const { return identity_; }
   const std::byte* data() const { return mapping_.data(); }
   size_t size() const { return mapping_.size(); }
-  // Whether all of these bytes are in the mapping, and their offset in the file.
+  // Has: true if all of these bytes are in the mapping. OffsetOf: their offset in the file.
   bool Has(std::string_view bytes) const;
   uint64_t OffsetOf(std::string_view bytes) const {
     return static_cast<uint64_t>(bytes.data() - reinterpret_cast<const char*>(data()));
   }
-  // Whether the file system is local, and so reading again needs no network; false if unknown.
+  // True if the file system is known to be local, so that reading again needs no network.
   bool is_local() const { return is_local_; }
 
   // Throws kDataLoss if the file was modified since it was mapped. A file that was moved, removed
   // or replaced stays readable through the mapping.
   void CheckUnchanged() const;
-  // Drops the pages from this process's resident memory, as SpillFile::DropPages() does.
+  // Drops the pages from this process's resident memory, like SpillFile::DropPages().
   void DropPages() const;
 
  private:

@@ -54,8 +54,8 @@ class Walk {
     return Push(0);
   }
 
-  // Opcodes with an argument; see pickletools.py.
-  // Opcodes that are missing here and below (PERSID, EXT1, INST, ...) make the pickle unsound.
+  // Opcodes with an argument; see pickletools.py. A pickle with an opcode that is missing here and
+  // below (PERSID, EXT1, INST, ...) is rejected.
   bool Argument(char op) {
     uint64_t index;
     switch (op) {
@@ -116,8 +116,8 @@ class Walk {
         return true;
       case '\x94':  // MEMOIZE
         return Put(memoized_);
-      // APPEND and BUILD change the value below and take their argument; so do SETITEM, with two
-      // arguments, and the opcodes that take all values after a mark.
+      // APPEND and BUILD pop their argument and modify the value below it. SETITEM does so with two
+      // arguments, and the other opcodes with all values after a mark.
       case 'a':
       case 'b':
         return Has(2) && Drop(1);
@@ -136,7 +136,7 @@ class Walk {
     }
   }
 
-  // Values that contain others, which nest one level deeper.
+  // Creates values that contain others, and therefore nest one level deeper.
   bool Made(char op) {
     switch (op) {
       case '\x85':  // TUPLE1
@@ -190,8 +190,8 @@ class Walk {
   }
 
   bool Put(uint64_t index) {
-    // A pickle of n bytes memoizes fewer than n values; a larger index is an attempt to make the
-    // unpickler allocate.
+    // A pickle of n bytes memoizes fewer than n values; a larger index would only make the
+    // unpickler allocate memory.
     if (index >= size_ || !Has(1)) return false;
     if (index >= memo_.size()) memo_.resize(index + 1, kEmpty);
     if (memo_[index] == kEmpty) ++memoized_;
@@ -205,9 +205,9 @@ class Walk {
   const char* at_;
   const char* const end_;
   const size_t size_;
-  std::vector<uint32_t> stack_, memo_;  // depths; kEmpty in the memo
-  uint64_t memoized_ = 0;               // entries of the memo; MEMOIZE writes to this index
-  std::vector<size_t> marks_;           // heights of the stack
+  std::vector<uint32_t> stack_, memo_;  // nesting depths; unused memo entries are kEmpty
+  uint64_t memoized_ = 0;               // number of memo entries; MEMOIZE writes to this index
+  std::vector<size_t> marks_;           // stack heights
 };
 
 }  // namespace

@@ -15,7 +15,7 @@ std::string Repeated(int count, const std::string& text) {
   return all;
 }
 
-// As pickle.dumps([(1, 2.5), ("a", {"b": None})], protocol) writes them.
+// Output of pickle.dumps([(1, 2.5), ("a", {"b": None})], protocol).
 TEST(PickleIsSound, AcceptsWhatPicklersWrite) {
   EXPECT_TRUE(PickleIsSound(
       "\200\002]q\000(K\001G@\004\000\000\000\000\000\000\206q\001X\001\000\000\000aq\002}q\003X\001\000\000\000bq\004Ns\206q\005e."s));
@@ -32,14 +32,14 @@ TEST(PickleIsSound, RefusesEveryTruncation) {
   }
 }
 
-// The unpickler allocates the memo up to the largest index: here, 32 GiB of pointers.
+// The unpickler allocates the memo up to the largest index; here, this would be 32 GiB of pointers.
 TEST(PickleIsSound, RefusesAMemoMuchLargerThanThePickle) {
   EXPECT_FALSE(PickleIsSound("\x80\2Nr\xff\xff\xff\xff."s));
   EXPECT_FALSE(PickleIsSound("\x80\2Nh\x05."s)) << "reads what was never stored";
   EXPECT_TRUE(PickleIsSound("\x80\2Nq\0h\0\x86."s));
 }
 
-// Hashing a tuple recurses into its items: as a dict key it would overflow the stack.
+// Hashing a tuple recurses into its items, so a deeply nested dict key would overflow the stack.
 TEST(PickleIsSound, RefusesDeeplyNestedTuples) {
   EXPECT_TRUE(PickleIsSound("\x80\2N" + Repeated(900, "\x85") + "."));
   EXPECT_FALSE(PickleIsSound("\x80\2N" + Repeated(1100, "\x85") + "."));
@@ -67,7 +67,7 @@ TEST(PickleIsSound, RefusesOpcodesThatNeedMoreThanTheStackHolds) {
   }
 }
 
-// Of protocol 0, of persistent ids and of extension registries: no pickler of rows writes them.
+// Opcodes of protocol 0, persistent ids and extension registries: no pickler writes them for rows.
 TEST(PickleIsSound, RefusesOtherOpcodes) {
   for (const char op : "IFSVPQi\x82\x83\x84\x97"s) {
     EXPECT_FALSE(PickleIsSound("\x80\2"s + op + "1\n1\n.")) << static_cast<int>(op);
@@ -77,7 +77,7 @@ TEST(PickleIsSound, RefusesOtherOpcodes) {
 TEST(PickleIsSound, TheDeepestNestingIsAThousand) {
   EXPECT_TRUE(PickleIsSound("\x80\2N" + Repeated(1000, "\x85") + "."));
   EXPECT_FALSE(PickleIsSound("\x80\2N" + Repeated(1001, "\x85") + "."));
-  // By tuples with marks, and by calls.
+  // Nested tuples with marks, then nested calls.
   EXPECT_TRUE(PickleIsSound("\x80\2" + Repeated(1000, "(") + Repeated(1000, "t") + "."));
   EXPECT_FALSE(PickleIsSound("\x80\2" + Repeated(1001, "(") + Repeated(1001, "t") + "."));
   EXPECT_FALSE(PickleIsSound("\x80\2N" + Repeated(1001, "NR") + "."));

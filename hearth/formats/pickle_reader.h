@@ -13,8 +13,9 @@
 
 namespace hearth::formats {
 
-// Reads one pickle; not thread-safe. The Builder makes the values. A Value is a handle, which this
-// class returns, inside a container or as the result, or drops.
+// Reads one pickle; not thread-safe. The Builder creates the values and returns a Value as a handle
+// to each. This class passes each Value to a container, returns it as the result, or drops it. The
+// Builder has these functions:
 //   Value None(), Bool(bool), Int(int64_t), Float(double), Text(string_view), Bytes(string_view)
 //   Value List(span<Value>), Tuple(span<Value>), Dict()
 //   bool Extend(Value list, span<Value>), SetItems(Value dict, span<Value> keys_and_values)
@@ -34,7 +35,7 @@ class PickleReader {
     for (const Value& value : memo_) builder_.Drop(value);
   }
 
-  // The value; nullopt if the pickle is damaged or not plain data.
+  // Returns the value; nullopt if the pickle is damaged or not plain data.
   std::optional<Value> Read() {
     while (at_ < end_) {
       const char op = *at_++;
@@ -126,7 +127,7 @@ class PickleReader {
     switch (op) {
       case kProto:
         return Unsigned<uint8_t>().has_value();
-      case kFrame:  // its content follows
+      case kFrame:  // the frame's content follows
         return Unsigned<uint64_t>().has_value();
       case kMark:
         marks_.push_back(stack_.size());
@@ -192,7 +193,7 @@ class PickleReader {
     }
   }
 
-  // Position of the innermost mark; values below it belong to outer containers.
+  // Stack height at the innermost mark; values below it belong to outer containers.
   size_t Floor() const { return marks_.empty() ? 0 : marks_.back(); }
 
   // Pops the innermost mark into mark_.
@@ -205,7 +206,7 @@ class PickleReader {
 
   std::span<Value> From(size_t begin) { return std::span(stack_).subspan(begin); }
 
-  // A list of numbers only, the most frequent row, is made in one call.
+  // Creates a list of only numbers, the most frequent row, in one call.
   bool List() {
     const char* const start = at_;
     const bool memoized = at_ < end_ && *at_ == kMemoize;
@@ -223,7 +224,7 @@ class PickleReader {
     if (op == kAppends) {
       return Replace(begin, builder_.List(From(begin))) && (!memoized || Remember(memo_.size()));
     }
-    // It holds other values: start over, value by value.
+    // The list has other values, so starts over and reads value by value.
     for (const Value& value : From(begin)) builder_.Drop(value);
     stack_.resize(begin);
     at_ = start;
@@ -252,7 +253,7 @@ class PickleReader {
     return set;
   }
 
-  // Two's complement, little-endian, with the minimal number of bytes.
+  // Reads an integer in two's complement, little-endian, with the minimal number of bytes.
   bool Long() {
     const auto bytes = Bytes<uint8_t>();
     if (!bytes || bytes->size() > sizeof(int64_t)) return false;
@@ -270,7 +271,7 @@ class PickleReader {
     return bytes && Push(builder_.Bytes(*bytes));
   }
 
-  // Python numbers memo entries consecutively from 0.
+  // Python numbers memo entries consecutively from 0, so other indices are rejected.
   bool Remember(std::optional<uint64_t> index) {
     if (!index || *index != memo_.size() || stack_.empty()) return false;
     memo_.push_back(builder_.Again(stack_.back()));

@@ -10,13 +10,14 @@
 namespace hearth::formats {
 namespace {
 
-// Records numbers in order, and the lists and tuples that hold them. The first list holds the rows.
+// Stores the numbers in order, and the ranges of the lists and tuples that contain them. The first
+// list contains the rows.
 class ColumnBuilder {
  public:
   enum class Kind : uint8_t { kInt, kFloat, kList, kTuple, kFailed };
   struct Value {
     Kind kind = Kind::kFailed;
-    uint64_t bits = 0;  // value of a number; else index of the list or tuple
+    uint64_t bits = 0;  // a number's value, else the index of the list or tuple
   };
   // Range of a list's numbers in numbers_, or of a tuple's fields in fields_.
   struct Part {
@@ -46,7 +47,7 @@ class ColumnBuilder {
     const Value list{Kind::kList, lists_.size() - 1};
     return AddNumbers(&lists_.back(), items) ? list : Value{};
   }
-  // Fields are copied, as the reader's stack is reused after the call.
+  // Copies the fields, because the reader reuses its stack after the call.
   Value Tuple(std::span<Value> items) {
     tuples_.push_back({fields_.size(), items.size(), Kind::kTuple});
     fields_.insert(fields_.end(), items.begin(), items.end());
@@ -55,7 +56,7 @@ class ColumnBuilder {
   bool Extend(Value list, std::span<Value> items) {
     if (list.kind != Kind::kList) return false;
     const bool numbers = items.empty() || IsNumber(items[0]);
-    // Only the first list, number 0, may hold rows, and only rows of one kind.
+    // Only the first list, number 0, may contain rows, and all rows must be of one kind.
     if (list.bits != 0 || numbers) {
       return (list.bits != 0 || rows_.empty()) && AddNumbers(&lists_[list.bits], items);
     }
@@ -79,13 +80,13 @@ class ColumnBuilder {
     return value.kind == Kind::kInt || value.kind == Kind::kFloat;
   }
 
-  // False if an item is not a number of the list's type, or if the list's numbers are not
-  // contiguous.
+  // Returns false if an item is not a number of the list's type, or if the list's numbers would not
+  // be contiguous.
   bool AddNumbers(Part* list, std::span<Value> items) {
     if (items.empty()) return true;
     if (list->count == 0) *list = {numbers_.size(), 0, items[0].kind};
-    // A list may come in several parts, as Python's pickler writes 1,000 items at a time. Its
-    // numbers stay contiguous unless another list comes between.
+    // A list may arrive in several parts, because Python's pickler writes 1,000 items at a time.
+    // Its numbers are contiguous unless another list lies between the parts.
     if (list->begin + list->count != numbers_.size()) return false;
     for (const Value& item : items) {
       if (item.kind != list->kind || !IsNumber(item)) return false;
@@ -125,14 +126,15 @@ class ColumnBuilder {
     return true;
   }
 
-  // `last`: no later column has lists, so none can share this one's.
+  // `last`: no later column has lists, so this column may move the numbers out instead of copying
+  // them.
   bool AddColumn(std::span<const Value> values, bool last, PickledColumns* found) {
     const Kind kind = values[0].kind;
     for (const Value& value : values) {
       if (value.kind != kind) return false;
     }
     const size_t width = kind == Kind::kList ? lists_[values[0].bits].count : 1;
-    // Division, as the product may overflow.
+    // Divides, because the product may overflow.
     if (width > (most_numbers_ - used_numbers_) / values.size()) return false;
     used_numbers_ += width * values.size();
     auto column = kind == Kind::kList ? ColumnOfLists(values, last) : ColumnOfNumbers(values);
@@ -152,7 +154,7 @@ class ColumnBuilder {
   std::optional<NumberColumn> ColumnOfLists(std::span<const Value> values, bool last) {
     const Part& first = lists_[values[0].bits];
     if (first.count == 0) return std::nullopt;
-    // If the rows reference all lists but the first, in order, numbers_ already is the column.
+    // If the rows reference all lists but the first, in order, numbers_ already equals the column.
     bool all_lists = last && lists_.size() == values.size() + 1;
     for (size_t row = 0; row < values.size(); ++row) {
       const Part& list = lists_[values[row].bits];
@@ -172,12 +174,12 @@ class ColumnBuilder {
     return column;
   }
 
-  // A pickle repeats a list by a reference of two bytes, so columns could be far larger than the
-  // pickle. Then Python's rows, which share the list, are better. Each distinct number takes two
-  // bytes or more.
+  // Limits the columns' size: a pickle repeats a list by a reference of two bytes, so columns could
+  // be far larger than the pickle, whereas Python's rows share the list. Each distinct number takes
+  // two bytes or more.
   static constexpr size_t kNumbersPerByte = 8;
 
-  size_t most_numbers_ = 0, used_numbers_ = 0;  // over all columns
+  size_t most_numbers_ = 0, used_numbers_ = 0;  // totals over all columns
   std::vector<uint64_t> numbers_;
   std::vector<Value> rows_, fields_;
   std::vector<Part> lists_, tuples_;

@@ -1,4 +1,4 @@
-// Reads pickled numeric rows into columns without making Python objects.
+// Reads pickled numeric rows into columns without creating Python objects.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace hearth::formats {
 
-// A column with one number, or `width` numbers, per row.
+// A column with one number per row, or with `width` numbers per row.
 struct NumberColumn {
   bool floating = false;         // true: float64, false: int64
   int64_t width = 0;             // 0: one number per row
@@ -22,8 +22,9 @@ struct PickledColumns {
   std::vector<NumberColumn> columns;
 };
 
-// Columns of a pickled list whose rows are all numbers, all lists of numbers of one length, or all
-// tuples of such fields, with one type per column; nullopt for any other pickle. Thread-safe.
+// Reads the columns of a pickled list of rows. All rows must be numbers, lists of numbers of one
+// length, or tuples of such fields, with one type per column; returns nullopt for any other pickle.
+// Thread-safe.
 std::optional<PickledColumns> ReadPickledColumns(std::string_view pickle);
 
 }  // namespace hearth::formats

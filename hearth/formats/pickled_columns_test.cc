@@ -24,7 +24,7 @@ std::vector<int64_t> Ints(const NumberColumn& column) {
   return {column.values.begin(), column.values.end()};
 }
 
-// The pickles are those of pickle.dumps(rows, 5), with the rows in the comment.
+// Each pickle is the output of pickle.dumps(rows, 5) for the rows in its comment.
 TEST(ReadPickledColumns, ReadsNumbers) {
   // [1, -2, 3]
   const auto found = ReadPickledColumns(
@@ -77,7 +77,7 @@ TEST(ReadPickledColumns, LeavesOtherRowsToPython) {
   }
 }
 
-// A repeated list takes two bytes in the pickle: columns could be thousands of times its size.
+// A repeated list takes two bytes in the pickle, so columns could be thousands of times its size.
 TEST(ReadPickledColumns, LeavesManyReferencesToOneListToPython) {
   // row = [0.5] * 1000; [row] * n
   const auto repeated = [](int rows) {
@@ -99,7 +99,7 @@ TEST(ReadPickledColumns, RefusesEveryTruncation) {
   }
 }
 
-// A pickle of protocol 5 of the list with these items.
+// Returns a pickle of protocol 5 of a list with these items.
 std::string ListOf(const std::string& items) { return "\x80\5]\x94("s + items + "e."; }
 
 TEST(ReadPickledColumns, ReadsTheLargestNumberOfEachOpcode) {

@@ -1,4 +1,4 @@
-// Compressed SequenceFiles: record by record, and in blocks.
+// Tests of compressed SequenceFiles, with compressed records or compressed blocks.
 #include <gmock/gmock.h>
 
 #include <memory>
@@ -38,7 +38,7 @@ std::string HadoopVInt(uint64_t value) {
 
 std::string Writable(const std::string& bytes) { return BigEndian(bytes.size()) + bytes; }
 
-// The codec of these files puts a 'z' before the bytes.
+// These files' codec puts a 'z' before the bytes.
 std::string Zipped(const std::string& plain) { return "z" + plain; }
 
 std::string HeaderOf(bool blocks, const std::string& codec = "test.Codec") {
@@ -94,7 +94,7 @@ class SequenceBlocksTest : public ::testing::Test {
     return keys;
   }
 
-  // The error of reading these blocks.
+  // Returns the error message of reading these blocks.
   std::string ErrorOf(const std::string& blocks) {
     bytes_ = HeaderOf(true) + blocks;
     const Error error = Thrown([&] {
@@ -148,22 +148,23 @@ TEST_F(SequenceBlocksTest, DamageIsReportedWithItsBlock) {
     parts[part] = bytes;
     return ErrorOf(good + BlockOf(1, parts));
   };
-  EXPECT_THAT(damaged(0, ""), AllOf(HasSubstr("a length of -1"), HasSubstr(second)));
+  EXPECT_THAT(damaged(0, ""), AllOf(HasSubstr("an invalid length of -1"), HasSubstr(second)));
   EXPECT_THAT(damaged(0, "\x06"), AllOf(HasSubstr("shorter than its lengths"), HasSubstr(second)));
   EXPECT_THAT(
       damaged(1, BigEndian(2) + "k"),
       AllOf(HasSubstr("the length in a key or value of 5 bytes is wrong"), HasSubstr(second)));
-  EXPECT_THAT(damaged(2, "\xff"), AllOf(HasSubstr("a length of -1"), HasSubstr(second)));
+  EXPECT_THAT(damaged(2, "\xff"), AllOf(HasSubstr("an invalid length of -1"), HasSubstr(second)));
   EXPECT_THAT(damaged(2, "\x8f"), HasSubstr(second)) << "the length ends early";
   EXPECT_THAT(damaged(3, ""), AllOf(HasSubstr("shorter than its lengths"), HasSubstr(second)));
 }
 
 TEST_F(SequenceBlocksTest, InvalidCountsAndSizesAreRefusedBeforeTheirBytesAreRead) {
   const auto parts = PartsOf({{"k", "v"}});
-  EXPECT_THAT(ErrorOf(BlockOf(2, parts)), HasSubstr("a length of -1")) << "one record of two";
+  EXPECT_THAT(ErrorOf(BlockOf(2, parts)), HasSubstr("an invalid length of -1"))
+      << "one record of two";
   EXPECT_THAT(ErrorOf(BlockOf(uint64_t{1} << 31, parts)),
-              HasSubstr("a block of 2147483648 records"));
-  EXPECT_THAT(ErrorOf(kBlockMark + "\xff"), HasSubstr("a length of -1"));
+              HasSubstr("a block claims 2147483648 records"));
+  EXPECT_THAT(ErrorOf(kBlockMark + "\xff"), HasSubstr("an invalid length of -1"));
   EXPECT_THAT(ErrorOf(kBlockMark + "\1" + HadoopVInt(uint64_t{1} << 62)),
               HasSubstr("it ends inside a block"));
   EXPECT_EQ(unpacked_, 4) << "of the first block only";

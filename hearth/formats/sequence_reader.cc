@@ -16,7 +16,7 @@ constexpr std::string_view kMagic = "SEQ"sv;
 constexpr char kVersion = 6;
 constexpr std::string_view kBytesWritable = "org.apache.hadoop.io.BytesWritable"sv;
 constexpr uint64_t kMaxHeaderBytes = uint64_t{1} << 20;
-// Escape in place of a record length; the file's sync marker follows.
+// Escape in place of a record length, followed by the file's sync marker.
 constexpr std::string_view kEscape = "\xff\xff\xff\xff"sv;
 constexpr size_t kMarkBytes = 16;
 // A record starts with its length and its key's length. Each key and value starts with its size.
@@ -54,15 +54,16 @@ std::optional<int64_t> VInt(std::string_view bytes, size_t* at) {
   return static_cast<int64_t>(negative ? ~number : number);
 }
 
-// std::string_view::find() stops at each first byte of a marker, which is frequent in white pixels.
+// Uses memmem(), because std::string_view::find() stops at each occurrence of the marker's first
+// byte, which is frequent in white pixels.
 std::optional<size_t> Find(std::string_view bytes, std::string_view mark) {
   const void* found = ::memmem(bytes.data(), bytes.size(), mark.data(), mark.size());
   if (found == nullptr) return std::nullopt;
   return static_cast<size_t>(static_cast<const char*>(found) - bytes.data());
 }
 
-// Arrow's view: size, then up to 12 bytes of the value, or its first four, the buffer and the
-// offset.
+// Appends an Arrow view: the size, then either up to 12 bytes of the value, or its first four
+// bytes, the buffer and the offset.
 void AppendView(std::string* views, std::string_view value, uint64_t offset) {
   char view[16] = {};
   const auto size = static_cast<uint32_t>(value.size());
@@ -72,7 +73,7 @@ void AppendView(std::string* views, std::string_view value, uint64_t offset) {
   } else {
     const auto position = static_cast<uint32_t>(offset);
     std::memcpy(view + 4, value.data(), 4);
-    std::memcpy(view + 12, &position, 4);  // in buffer 0, the only one
+    std::memcpy(view + 12, &position, 4);  // the only buffer has index 0
   }
   views->append(view, sizeof view);
 }
@@ -93,8 +94,9 @@ void SequenceReader::Map(std::shared_ptr<const MappedFile> file) {
   mapped_ = true;
 }
 
-// "SEQ", version, class of keys and of values, compressed?, in blocks?, codec if compressed,
-// metadata as pairs of texts, sync marker. Texts are preceded by their length as a VInt.
+// Header: "SEQ", version, classes of keys and values, whether compressed, whether in blocks, codec
+// if compressed, metadata as pairs of texts, sync marker. A VInt with its length precedes each
+// text.
 void SequenceReader::ReadHeader(const FindUnpack& find) {
   const uint64_t size = std::min(file_->size(), kMaxHeaderBytes);
   const auto take = [&](uint64_t count) {
@@ -135,7 +137,7 @@ void SequenceReader::ReadHeader(const FindUnpack& find) {
           "{} is damaged: its header has uncompressed blocks; write it again", name_);
   const uint64_t pairs = Number(take(kCount));
   for (uint64_t i = 0; i < 2 * pairs; ++i) take_text();  // the writer's metadata
-  // Random bytes that the writer has chosen for this file; it repeats them between records.
+  // Random bytes that the writer chose for this file and repeats between records.
   mark_.append(kEscape).append(take(kMarkBytes));
   first_ = at_;
 }
@@ -156,15 +158,15 @@ void SequenceReader::Begin(uint64_t begin, uint64_t end, uint64_t wanted) {
   file_->Expect(std::max(end_, wanted));
 }
 
-// Start of the first marker that starts in [begin, end); the file's end if there is none.
+// Returns the start of the first marker that starts in [begin, end), or the file's end.
 uint64_t SequenceReader::FindMark(uint64_t begin, uint64_t end) {
-  // A marker belongs to the range in which it starts; its last bytes may lie behind the range.
+  // A marker belongs to the range in which it starts; its last bytes may be after the range.
   const uint64_t last = std::min(end - 1 + mark_.size(), file_->size());
   file_->Expect(last);
   for (uint64_t at = begin; at + mark_.size() <= last;) {
     const size_t count = std::min<uint64_t>(std::max(file_->window(), mark_.size()), last - at);
     if (const auto found = Find(file_->At(at, count), mark_)) return at + *found;
-    // Windows overlap, so that a marker across two of them is found.
+    // Windows overlap, so that a marker that crosses from one into the next is found.
     at += count - (mark_.size() - 1);
   }
   return file_->size();
@@ -177,8 +179,8 @@ bool SequenceReader::AtContent() {
       if (in_blocks_) ThrowDamaged("a block does not start with a sync marker", at_);
       return true;
     }
-    // Only a marker ends a range, as in Hadoop: records behind `end_` that follow no marker are
-    // still of this range, since the next one starts at its first marker.
+    // As in Hadoop, a range ends only at a marker: records after `end_` still belong to this range
+    // if no marker precedes them, because the next range starts at its first marker.
     if (at_ >= end_) break;
     if (left < mark_.size() || file_->At(at_, mark_.size()) != mark_) {
       ThrowDamaged("a sync marker differs from the header's", at_);
@@ -206,14 +208,15 @@ SequenceReader::Record SequenceReader::ReadRecord() {
   const std::string_view lengths = file_->At(begin, kLengths);
   const uint64_t size = Number(lengths), key_size = Number(lengths.substr(kCount));
   if (size > kMaxBytes || key_size < kCount || key_size > size) {
-    ThrowDamaged(fmt::format("a record of {} bytes has a key of {}", size, key_size), begin);
+    ThrowDamaged(fmt::format("a record of {} bytes claims a key of {} bytes", size, key_size),
+                 begin);
   }
   if (size > left - kLengths) ThrowDamaged("it ends inside a record", begin);
   at_ = begin + kLengths + size;
   const std::string_view all = AtWithoutMark(begin, kLengths + size, "a record", begin);
   Record record{Payload(all.substr(kLengths, key_size), begin),
                 all.substr(kLengths + key_size, size - key_size)};
-  // Record compression leaves keys as they are.
+  // Only values are compressed; record compression does not change keys.
   if (packed()) record.value = value_ = Unpacked(record.value, begin);
   record.value = Payload(record.value, begin);
   return record;
@@ -240,8 +243,9 @@ void SequenceReader::ReadBlock() {
   });
 }
 
-// A block: the number of records, then the keys' sizes, the keys, the values' sizes and the values,
-// each compressed and preceded by its compressed length. Numbers are VInts.
+// Reads a block: the number of records, then the keys' sizes, the keys, the values' sizes and the
+// values. Each of these parts is compressed and preceded by its compressed length. Numbers are
+// VInts.
 uint64_t SequenceReader::PassBlock(const std::function<void(std::string_view packed)>& part) {
   const uint64_t begin = at_;
   const auto number = [&] {
@@ -253,7 +257,7 @@ uint64_t SequenceReader::PassBlock(const std::function<void(std::string_view pac
     return found;
   };
   const uint64_t count = number();
-  if (count > kMaxBytes) ThrowDamaged(fmt::format("a block of {} records", count), begin);
+  if (count > kMaxBytes) ThrowDamaged(fmt::format("a block claims {} records", count), begin);
   for (int i = 0; i < 4; ++i) {
     const uint64_t size = number();
     if (size > file_->size() - at_) ThrowDamaged("it ends inside a block", begin);
@@ -288,8 +292,8 @@ SequenceBatch SequenceReader::NextBatch(size_t most_records, size_t most_bytes) 
   while (batch.keys.size() < most_records) {
     if (!pending_ && !(pending_ = Next())) break;
     const auto [key, value] = *pending_;
-    // In a mapping, the values of a batch lie in one range with keys between them; views skip the
-    // keys.
+    // In a mapping, a batch's values are in one range of bytes, with keys between them that the
+    // views skip.
     if (first == nullptr) first = value.data();
     const size_t offset =
         in_place ? static_cast<size_t>(value.data() - first) : batch.copied.size();
@@ -310,7 +314,7 @@ SequenceBatch SequenceReader::NextBatch(size_t most_records, size_t most_bytes) 
   return batch;
 }
 
-// Skips from length to length. What is between is not read, so a damaged record may be counted.
+// Reads only the lengths and skips the bytes between them, so a damaged record may be counted.
 uint64_t SequenceReader::Count(uint64_t begin, uint64_t end) {
   Begin(begin, end);
   uint64_t count = 0;
@@ -330,7 +334,7 @@ uint64_t SequenceReader::Count(uint64_t begin, uint64_t end) {
 }
 
 uint64_t SequenceReader::Length(int64_t size, uint64_t at) const {
-  if (size < 0) ThrowDamaged(fmt::format("a length of {}", size), at);
+  if (size < 0) ThrowDamaged(fmt::format("an invalid length of {}", size), at);
   return static_cast<uint64_t>(size);
 }
 

@@ -18,18 +18,18 @@ namespace hearth::formats {
 // Consecutive records of a file.
 struct SequenceBatch {
   std::vector<std::string> keys;
-  // The values as Arrow binary views of 16 bytes each; their 31-bit offsets count from the first
+  // The values as Arrow binary views of 16 bytes each, with 31-bit offsets relative to the first
   // value.
   std::string views;
-  // The bytes that the views refer to: of the mapped file, or `copied`.
+  // The bytes to which the views refer: those of the mapped file, or `copied`.
   std::string_view values() const { return in_place.empty() ? std::string_view(copied) : in_place; }
 
   std::string_view in_place;
   std::string copied;
 };
 
-// Not thread-safe. Throws kInvalidArgument for a damaged file or another format, and what reading
-// the bytes throws.
+// Not thread-safe. Throws kInvalidArgument for a damaged file or another format, and the errors of
+// FileBytes::At().
 class SequenceReader {
  public:
   // A record, in the reader's memory.
@@ -45,18 +45,19 @@ class SequenceReader {
   SequenceReader(std::unique_ptr<FileBytes> file, std::string name, const FindUnpack& find);
 
   bool packed() const { return unpack_ != nullptr; }
-  // Reads the same file from a mapping: uncompressed values are then not copied.
+  // Continues with a mapping of the same file, from which uncompressed values are not copied.
   void Map(std::shared_ptr<const MappedFile> file);
 
-  // Selects the records between the first markers at or after the two positions, so that
-  // consecutive ranges divide the file. `wanted`: end of the last range to be read; reading
-  // continues into a range that follows the previous one.
+  // Selects the range of records from the first marker at or after `begin` to the first marker at
+  // or after `end`, so that consecutive ranges divide the file. `wanted` is the end of the last
+  // range that will be read. If a range follows the previous one, reading continues without a
+  // search.
   void Begin(uint64_t begin, uint64_t end, uint64_t wanted = 0);
-  // The next record, valid until the next call; nullopt after the last one.
+  // Returns the next record, valid until the next call; nullopt after the last one.
   std::optional<Record> Next();
-  // The next records: at most `most_records` (positive), whose values span at most `most_bytes`
-  // (and 2 GiB), and whose keys do too, unless a single record is larger; none after the last.
-  // Records before an error are lost.
+  // Returns the next records, at most `most_records` (positive). Their values span at most
+  // `most_bytes` (and 2 GiB), and so do their keys, unless a single record is larger. Empty after
+  // the last record. Records before an error are lost.
   SequenceBatch NextBatch(size_t most_records, size_t most_bytes);
   // Number of records in a range, read from their lengths only.
   uint64_t Count(uint64_t begin, uint64_t end);
@@ -67,11 +68,12 @@ class SequenceReader {
   // Skips markers; returns whether a record, or a block after its marker, starts at `at_`.
   bool AtContent();
   Record ReadRecord();
-  // Bytes of `what`, which starts at `begin`. A sync marker in them that starts after the range is
-  // damage: the next range would start there.
+  // Returns bytes of `what`, which starts at `begin`. Throws if they contain a sync marker that
+  // starts after the range, because the next range would start there.
   std::string_view AtWithoutMark(uint64_t at, uint64_t size, const char* what, uint64_t begin);
   void ReadBlock();
-  // The count and the four parts of a block at `at_`; calls `part` with each.
+  // Reads the block at `at_`: calls `part` with each of its four parts and returns its number of
+  // records.
   uint64_t PassBlock(const std::function<void(std::string_view packed)>& part);
   Record NextOfBlock();
   uint64_t Length(int64_t size, uint64_t at) const;
@@ -84,13 +86,13 @@ class SequenceReader {
   std::string name_;
   Unpack unpack_;
   bool in_blocks_ = false, mapped_ = false;
-  std::string mark_;    // preceded by the escape
+  std::string mark_;    // the escape and the sync marker
   uint64_t first_ = 0;  // end of the header
   uint64_t at_ = 0;     // position of the next record or marker
   uint64_t end_ = 0;    // end of the range
-  uint64_t ended_ = 0;  // end of a range read to its end, with `at_` at the marker after it
-  std::optional<Record> pending_;  // did not fit in the last batch
-  std::string value_;              // decompressed
+  uint64_t ended_ = 0;  // end of a range that was read completely; `at_` is at the marker after it
+  std::optional<Record> pending_;  // the record that did not fit in the last batch
+  std::string value_;              // the last decompressed value
   // The current block and the position in it.
   std::string block_[4];
   uint64_t block_at_ = 0, rows_left_ = 0;

@@ -196,7 +196,7 @@ TEST_P(SequenceReaderTest, InconsistentLengthsAreReportedWithTheirPosition) {
   for (size_t size = 1; size < record.size(); ++size) {
     EXPECT_THAT(Damage(head + record.substr(0, size)), HasSubstr(position)) << size;
   }
-  // A record that contains a marker: another range starts there.
+  // A record contains a marker, at which another range would start.
   bytes_ = head + SequenceRecord("a", "1" + kMark + "2") + kMark + SequenceRecord("b", "2");
   SequenceReader reader = Opened();
   reader.Begin(0, head.size() + 10);

@@ -8,12 +8,13 @@
 namespace hearth::formats {
 namespace {
 
-// Number of features of an example to remember; a damaged example may have any number.
+// Number of an example's features to remember. Limited, because a damaged example may have any
+// number.
 constexpr size_t kMaxCachedFeatures = 64;
 // Number of consecutive mismatching examples after which learning is limited.
 constexpr int kMaxMisses = 16;
-// Number of values whose offsets are remembered: in an example of empty strings each takes twelve
-// times the value's bytes.
+// Number of values whose offsets are remembered. Limited, because an empty string takes two bytes
+// of an example, but its offset 24 bytes of memory.
 constexpr size_t kMaxRuns = size_t{1} << 16;
 
 const char* KindName(FeatureKind kind) {
@@ -21,8 +22,8 @@ const char* KindName(FeatureKind kind) {
   return kNames[static_cast<int>(kind)];
 }
 
-// Calls visit(name, Feature message) for the entries of the example's map.
-// Fields may come in any order and unknown ones are skipped, as protobuf requires of a parser.
+// Calls visit(name, Feature message) for the entries of the example's map. Accepts fields in any
+// order and skips unknown ones, as protobuf requires of a parser.
 template <typename Visit>
 void ForEachEntry(std::string_view example, Visit visit) {
   for (WireReader top(example); !top.done();) {
@@ -63,7 +64,7 @@ struct Feature {
   std::string_view list;
 };
 
-// Of several lists the last counts: they are a oneof.
+// If there are several lists, the last one counts, because they are a oneof.
 Feature ReadFeature(std::string_view message) {
   Feature feature;
   for (WireReader wire(message); !wire.done();) {
@@ -118,12 +119,12 @@ void AddRun(std::string_view run, FeatureColumn* out) {
   }
 }
 
-// Calls on_run(bytes) for each value added by AddRun(); returns whether that was every value.
+// Calls on_run(bytes) for each run added by AddRun(); returns true if there were no other values.
 template <typename OnRun>
 bool AddFeatureValues(const Feature& feature, FeatureColumn* column, OnRun on_run) {
   if (feature.kind == FeatureKind::kNone) return true;  // a feature without a list
   Require(feature.kind == column->kind, ErrorCode::kInvalidArgument,
-          "feature '{}' is a {} list in one example, a {} list was expected", column->name,
+          "feature '{}' is a {} list in one example, but a {} list was expected", column->name,
           KindName(feature.kind), KindName(column->kind));
   bool all = true;
   ForEachValue(
@@ -175,14 +176,14 @@ FeatureColumn* ExampleColumns::Find(size_t index, std::string_view name) {
 void ExampleColumns::Add(std::string_view example) {
   ++rows_;
   Layout& layout = layouts_[example.size() % layouts_.size()];
-  // The fast way: the bytes around the values equal those of an earlier example, so the values have
-  // known offsets and nothing is parsed.
+  // Fast path: the bytes around the values equal those of an earlier example, so the values'
+  // offsets are known and nothing is parsed.
   if (layout.shape.Matches(example)) {
     layout.misses = 0;
     AddByLayout(layout, example);
   } else {
     auto runs = AddByParsing(example);
-    // If examples keep changing, learning from each is a waste.
+    // If examples keep changing, learning from each one is a waste of time.
     if (++layout.misses <= kMaxMisses || layout.misses % kMaxMisses == 0) {
       layout.shape.Forget();
       layout.present.clear();

@@ -24,7 +24,7 @@ struct FeatureColumn {
   FeatureKind kind = FeatureKind::kNone;
   std::vector<float> floats = {};
   std::vector<int64_t> ints = {};
-  std::string bytes = {};  // of all values, concatenated
+  std::string bytes = {};  // all values, concatenated
   std::vector<int64_t> byte_offsets = {0};
   std::vector<int64_t> row_offsets = {0};
   std::vector<uint8_t> present = {};  // 1 if the example has the feature, even without values
@@ -48,14 +48,15 @@ class ExampleColumns {
   std::vector<FeatureColumn>& columns() { return columns_; }
 
  private:
-  // Examples of one size class: in one file they mostly differ only in their values.
+  // Examples of one size class. In one file, they mostly differ only in their values.
   struct Layout {
     ExampleShape shape;
     std::vector<uint8_t> present;  // per column
     int misses = 0;                // consecutive mismatches
   };
 
-  // The column of the example's feature number `index`; null if it was not selected.
+  // Returns the column of the example's feature number `index`; null if the feature was not
+  // selected.
   FeatureColumn* Find(size_t index, std::string_view name);
   void AddByLayout(const Layout& layout, std::string_view example);
   // Returns the locations of the values; nullopt if some numbers are not packed.

@@ -1,5 +1,5 @@
-// Layout of an example apart from its values. Most files repeat it from row to row, with the values
-// at the same offsets.
+// Layout of an example apart from its values. In most files all rows have the same layout, with the
+// values at the same offsets.
 #pragma once
 
 #include <cstring>
@@ -13,16 +13,16 @@ namespace hearth::formats {
 // Not thread-safe.
 class ExampleShape {
  public:
-  // Location of values in an example: of column `column` (an index of the caller's), or values that
-  // are skipped.
+  // Location of values in an example. `column` is the caller's index of their column; kUnwanted
+  // values are skipped.
   struct Run {
     static constexpr int kUnwanted = -1;
     size_t offset, size;
     int column;
   };
 
-  // `runs` are in byte order and do not overlap. An example matches if all other bytes, tags and
-  // lengths included, are equal.
+  // Stores the layout of `example`. `runs` must be in byte order and not overlap. Another example
+  // matches if all other bytes, including tags and lengths, are equal.
   void Learn(std::string_view example, std::vector<Run> runs) {
     runs_ = std::move(runs);
     size_ = example.size();
@@ -46,8 +46,8 @@ class ExampleShape {
   const std::vector<Run>& runs() const { return runs_; }
 
  private:
-  // Calls f(offset, count) for the bytes between the runs until it returns false; returns false
-  // then.
+  // Calls f(offset, count) for the bytes between the runs. Stops when f returns false, and then
+  // returns false.
   template <typename Function>
   bool ForEachFixed(Function f) const {
     size_t from = 0;
@@ -61,7 +61,7 @@ class ExampleShape {
   bool known_ = false;
   size_t size_ = 0;
   std::vector<Run> runs_;
-  std::string fixed_;  // without the values: images are not stored
+  std::string fixed_;  // bytes of an example without the values, so images are not stored
 };
 
 }  // namespace hearth::formats

@@ -1,4 +1,4 @@
-// Examples byte by byte, as a file may hold them; batch/tf_example_encode_test.cc has round trips.
+// Tests examples byte by byte, as in a file; batch/tf_example_encode_test.cc has round trips.
 #include "hearth/formats/tf_example.h"
 
 #include <gmock/gmock.h>
@@ -22,7 +22,8 @@ std::string Field(uint32_t number, const std::string& bytes) {
   return field + bytes;
 }
 
-// One feature: `kind` 1 bytes, 2 floats, 3 integers; `list` is the message with the values.
+// Returns one feature. `kind` is 1 for bytes, 2 for floats, 3 for integers; `list` is the message
+// with the values.
 std::string FeatureOf(const std::string& name, uint32_t kind, const std::string& list) {
   return Field(1, Field(1, name) + Field(2, Field(kind, list)));
 }
@@ -78,7 +79,7 @@ TEST(ExampleColumnsTest, AnotherKindThanTheColumnsIsNamed) {
   EXPECT_THAT(error.message(), HasSubstr("a"));
 }
 
-// Examples of one size usually differ in their values only, and are then not parsed again.
+// Examples of one size usually differ only in their values, and are then not parsed again.
 TEST(ExampleColumnsTest, ExamplesOfOneSizeMayDifferInTheirTags) {
   ExampleColumns rows(
       {{.name = "a", .kind = FeatureKind::kBytes}, {.name = "b", .kind = FeatureKind::kBytes}});
@@ -101,7 +102,7 @@ TEST(ExampleColumnsTest, AFeatureThatOccursTwiceIsNamed) {
   const Error error = Thrown([&] { rows.Add(ExampleOf(Int64Of("a", 1) + Int64Of("a", 2))); });
   EXPECT_EQ(error.code(), ErrorCode::kDataLoss);
   EXPECT_THAT(error.message(), HasSubstr("it has the feature 'a' twice"));
-  // Features that were not selected are not compared.
+  // Values of features that were not selected are not compared.
   ExampleColumns others({{.name = "c", .kind = FeatureKind::kInt64}});
   others.Add(ExampleOf(Int64Of("a", 1) + Int64Of("a", 2)));
   EXPECT_THAT(others.columns()[0].present, ElementsAre(0));
@@ -115,14 +116,14 @@ TEST(ExampleColumnsTest, KeepsTheSmallestAndTheLargestIntegers) {
   EXPECT_THAT(rows.columns()[0].ints, ElementsAre(INT64_MIN, -1, 0, INT64_MAX));
 }
 
-// Layouts are learned by size, with limits on misses, remembered names and remembered values: the
-// rows are the same beyond each limit.
+// Layouts are learned by size, with limits on misses, remembered names and remembered values. Rows
+// must be the same beyond each limit.
 TEST(ExampleColumnsTest, RowsDoNotDependOnWhatWasLearned) {
   ExampleColumns rows(
       {{.name = "a", .kind = FeatureKind::kInt64}, {.name = "b", .kind = FeatureKind::kInt64}});
   std::vector<int64_t> first, second;
   for (int64_t i = 0; i < 100; ++i) {
-    // Of one size: the names alternate, then repeat.
+    // All examples have one size. The names alternate at first, then repeat.
     const bool is_first = i < 60 ? i % 2 == 0 : i < 80;
     rows.Add(ExampleOf(Int64Of(is_first ? "a" : "b", static_cast<uint64_t>(i))));
     (is_first ? first : second).push_back(i);
@@ -157,7 +158,7 @@ TEST(ExampleColumnsTest, ReadsMoreValuesThanItRemembers) {
   EXPECT_EQ(rows.columns()[0].bytes, "");
 }
 
-// The layout that was learned does not hide damage of tags and lengths.
+// A learned layout must not hide damaged tags and lengths.
 TEST(ExampleColumnsTest, DamageAfterGoodExamplesOfTheSameSizeIsFound) {
   const std::string good = ExampleOf(FeatureOf("a", 1, Field(1, "value")));
   const size_t name = good.find('a');

@@ -12,8 +12,8 @@ namespace {
 
 constexpr size_t kHeaderBytes = 12;  // length (u64) and its checksum (u32)
 constexpr size_t kFooterBytes = 4;   // the data's checksum
-// Even a length with a correct checksum is allocated only as bytes arrive. Two steps fit in the
-// second-level cache, where the records are then parsed.
+// Step in which the buffer grows: even for a length with a correct checksum, memory is allocated
+// only as bytes arrive. Two steps fit in the L2 cache, from which the records are then parsed.
 constexpr size_t kStepBytes = size_t{256} << 10;
 
 template <typename T>
@@ -25,7 +25,7 @@ T Load(const char* bytes) {
 
 bool IsHeader(const char* bytes) { return Load<uint32_t>(bytes + 8) == MaskedCrc32c({bytes, 8}); }
 
-// Replays the bytes read for format detection, then the rest.
+// Reads the bytes that were used for format detection again, then the rest.
 class Rejoined : public ByteSource {
  public:
   Rejoined(std::string head, std::unique_ptr<ByteSource> rest)
@@ -52,10 +52,10 @@ TfRecordReader::TfRecordReader(std::unique_ptr<ByteSource> source, std::string n
     : source_(std::move(source)),
       name_(std::move(name)),
       largest_record_bytes_(largest_record_bytes) {
-  // An empty or very short file has no header, and is reported by Next().
+  // An empty or very short file has no header; Next() reports it.
   const bool has_header = Fill(kHeaderBytes);
   const std::string_view head(buffer_.data(), end_);
-  // A record of a certain length also starts like gzip; its checksum decides.
+  // A record of a certain length starts like gzip, too; the checksum of its length decides.
   if (head.starts_with("\x1f\x8b") && !(has_header && IsHeader(head.data()))) {
     source_ =
         OpenGzipSource(std::make_unique<Rejoined>(std::string(head), std::move(source_)), name_);
@@ -81,15 +81,16 @@ bool TfRecordReader::Fill(size_t count) {
   return true;
 }
 
-// A record: length (u64), masked CRC-32C of the length, data, masked CRC-32C of the data;
-// little-endian.
+// Record: length (u64), masked CRC-32C of the length, data, masked CRC-32C of the data.
+// Little-endian.
 std::optional<std::string_view> TfRecordReader::Next() {
   if (!Fill(kHeaderBytes)) {
     if (begin_ == end_) return std::nullopt;
     ThrowDamaged("is truncated");
   }
   const char* header = buffer_.data() + begin_;
-  // Checked before the length is used: a wrong length would make everything after it unreadable.
+  // Checked before the length is used, because a wrong length would make all later bytes
+  // unreadable.
   if (!IsHeader(header)) ThrowDamaged("has a wrong length checksum");
   const auto length = Load<uint64_t>(header);
   CheckLength(length);

@@ -13,25 +13,25 @@
 
 namespace hearth::formats {
 
-// Default limit: a few bytes of gzip can expand without bound, and examples grow when parsed (a
-// list of small integers eightfold).
+// Default limit of a record's size. A few bytes of gzip can expand without bound, and examples grow
+// when parsed (a list of small integers eightfold).
 inline constexpr uint64_t kLargestRecordBytes = uint64_t{128} << 20;
 
-// Not thread-safe. Memory: one and a half times the largest record, at most the file's size; one
-// more block for a compressed file.
+// Not thread-safe. Memory: 1.5 times the largest record, but at most the file's size; for a
+// compressed file one block more.
 class TfRecordReader {
  public:
   // Detects gzip by the first bytes. `name` is for error messages.
   TfRecordReader(std::unique_ptr<ByteSource> source, std::string name,
                  uint64_t largest_record_bytes = kLargestRecordBytes);
 
-  // The next record, valid until the next call; nullopt at the end. Throws kDataLoss with the
-  // record's number and offset for a wrong checksum or a truncated file, kInvalidArgument for a
+  // Returns the next record, valid until the next call; nullopt at the end. Throws kDataLoss with
+  // the record's number and offset for a wrong checksum or a truncated file, kInvalidArgument for a
   // record that is too large.
   std::optional<std::string_view> Next();
 
  private:
-  // Reads `count` bytes into the buffer from `begin_` on; false if the file has fewer.
+  // Reads until the buffer has `count` bytes from `begin_` on; returns false if the file has fewer.
   bool Fill(size_t count);
   [[noreturn]] void ThrowDamaged(std::string_view what) const;
   void CheckLength(uint64_t length) const;
@@ -44,7 +44,7 @@ class TfRecordReader {
   size_t begin_ = 0;
   size_t end_ = 0;
   int64_t records_ = 0;
-  uint64_t offset_ = 0;  // of the next record in the uncompressed bytes
+  uint64_t offset_ = 0;  // offset of the next record in the uncompressed bytes
 };
 
 // Not thread-safe.

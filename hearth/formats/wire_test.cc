@@ -14,7 +14,7 @@ using ::testing::HasSubstr;
 
 constexpr uint64_t kMaxNumber = std::numeric_limits<uint64_t>::max();
 
-// The error of a read of these bytes.
+// Returns the error of reading these bytes with `read`.
 std::string WireError(const std::string& bytes, const std::function<void(WireReader&)>& read) {
   WireReader wire(bytes);
   const Error error = Thrown([&] { read(wire); });
@@ -100,7 +100,7 @@ TEST(WireReader, SkipsEachTypeOfField) {
   }
 }
 
-// 3 and 4 were groups; 6 and 7 never had a meaning.
+// Types 3 and 4 were groups; types 6 and 7 were never defined.
 TEST(WireReader, OtherTypesAreNamed) {
   for (const int type : {3, 4, 6, 7}) {
     const std::string bytes(1, static_cast<char>(1 << 3 | type));

@@ -7,8 +7,8 @@
 namespace hearth::image {
 namespace {
 
-// JPEG: the marker of an image's start, and the first byte of the next marker. PNG: the signature
-// of its specification.
+// The first bytes of a file. For JPEG: the start-of-image marker and the first byte of the next
+// marker. For PNG: the signature.
 constexpr std::string_view kJpegMagic = "\xff\xd8\xff";
 constexpr std::string_view kPngMagic = "\x89PNG\r\n\x1a\n";
 

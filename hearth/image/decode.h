@@ -8,11 +8,12 @@
 
 namespace hearth::image {
 
-// Returns kJpeg or kPng, by the first bytes. Throws kDataLoss for others.
+// Returns kJpeg or kPng, according to the first bytes. Throws kDataLoss for other bytes.
 ImageKind KindOf(std::string_view bytes);
 
-// Detects the format by the first bytes. Throws kDataLoss, with the reason, for bytes that are not
-// such an image, damaged, truncated, or larger than kMaxImagePixels.
+// Decodes a JPEG or PNG file, which it recognizes by the first bytes. Throws kDataLoss, with the
+// reason, if the bytes are not such a file, or if the image is damaged, truncated, or larger than
+// kMaxImagePixels.
 Image DecodeImage(std::string_view bytes, ColorMode mode);
 
 }  // namespace hearth::image

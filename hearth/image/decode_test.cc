@@ -32,8 +32,8 @@ TEST(DecodeImage, ShowsTheFirstUnknownBytes) {
   EXPECT_EQ(ImageError(""), "0 bytes that begin with [] are neither a JPEG nor a PNG image");
 }
 
-// Damaged bytes must give an error or an image, never a crash or a leak (also run under
-// sanitizers).
+// Damaged bytes must result in an error or an image, never in a crash or a leak. This test also
+// runs under sanitizers.
 TEST(DecodeImage, SurvivesRandomDamage) {
   std::mt19937 random(7);
   const Image image = GradientImage(16, 16, 3);

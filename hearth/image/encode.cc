@@ -15,8 +15,8 @@
 namespace hearth::image {
 namespace {
 
-// As in jpeg_decoder.h: errors leave libjpeg's C frames by longjmp, skipping no object with a
-// destructor.
+// As in jpeg_decoder.h, an error leaves libjpeg's C frames through longjmp, which must not skip an
+// object with a destructor.
 struct CompressErrors {
   jpeg_error_mgr base;
   std::jmp_buf escape;
@@ -29,7 +29,8 @@ void OnCompressError(j_common_ptr info) {
   std::longjmp(manager->escape, 1);
 }
 
-// Uses plain C types only, as setjmp requires. The caller frees `buffer`, also after an error.
+// Uses only plain C types, because it calls setjmp. The caller must free `buffer`, also after an
+// error.
 bool Compress(const Image& image, int quality, CompressErrors* errors, unsigned char** buffer,
               unsigned long* size) {
   jpeg_compress_struct info{};
@@ -44,7 +45,8 @@ bool Compress(const Image& image, int quality, CompressErrors* errors, unsigned 
   info.image_height = static_cast<JDIMENSION>(image.height);
   info.image_width = static_cast<JDIMENSION>(image.width);
   info.input_components = static_cast<int>(image.channels);
-  // Pixels are in OpenCV's order, which Caffe's models expect; JCS_EXT_BGR is libjpeg-turbo's.
+  // Pixels are in OpenCV's order, which Caffe's models expect. JCS_EXT_BGR is an extension of
+  // libjpeg-turbo.
   info.in_color_space = image.channels == 1   ? JCS_GRAYSCALE
                         : image.channels == 3 ? JCS_EXT_BGR
                                               : JCS_CMYK;
@@ -99,9 +101,9 @@ std::string EncodePng(const Image& image) {
   Require(done, ErrorCode::kInvalidArgument, "cannot write a PNG file of {} x {} pixels: {}",
           image.height, image.width, png.message);
   bytes.resize(size);
-  // The pixels' color space is unknown; given one, libpng would convert colors to gray by
-  // luminance.
-  // A chunk: 4 bytes of length, 4 of type, here 1 of data, 4 of checksum.
+  // Removes the sRGB chunk, because the color space of the pixels is unknown. With the chunk,
+  // libpng would convert colors to gray by luminance. The chunk has 4 bytes of length, 4 of type, 1
+  // of data and 4 of checksum.
   const size_t chunk = bytes.find("sRGB");
   return chunk == std::string::npos ? bytes : bytes.erase(chunk - 4, 4 + 4 + 1 + 4);
 }

@@ -8,12 +8,12 @@
 
 namespace hearth::image {
 
-// Throws kInvalidArgument for an image that the format does not support.
+// Throw kInvalidArgument for an image that the format does not support.
 std::string EncodeJpeg(const Image& image, int quality = 95);
 std::string EncodePng(const Image& image);
 
-// `type`: "jpg", "jpeg" or "png", in any case, with or without a leading dot. Throws
-// kInvalidArgument for another.
+// `type` is "jpg", "jpeg" or "png", in upper or lower case, with or without a leading dot. Throws
+// kInvalidArgument for another type.
 std::string EncodeImage(const Image& image, std::string_view type);
 
 }  // namespace hearth::image

@@ -6,7 +6,8 @@
 
 namespace hearth::image {
 
-// Rows from top to bottom, interleaved channels: 1 gray, 3 blue-green-red, 4 blue-green-red-alpha.
+// Rows are in order from top to bottom. Channels are interleaved: 1 is gray, 3 blue-green-red, 4
+// blue-green-red-alpha.
 struct Image {
   int64_t height = 0, width = 0, channels = 0;
   std::vector<uint8_t> pixels;  // height * width * channels
@@ -15,7 +16,7 @@ struct Image {
 enum class ColorMode {
   kColor,      // always 3 channels
   kGray,       // always 1 channel
-  kUnchanged,  // as many as the file has: 1, 3 or 4
+  kUnchanged,  // the file's number of channels: 1, 3 or 4
 };
 
 // Images with more pixels are rejected before memory is allocated for them.

@@ -14,19 +14,21 @@ namespace hearth::image {
 namespace {
 
 constexpr int64_t kMaxSide = 16384;
-// For JPEG files. In longer PNG files one output pixel may cover millions of source pixels.
+// The largest side that libjpeg allows. In PNG files with longer sides, one output pixel could
+// cover millions of source pixels.
 constexpr int64_t kMaxImageSide = 65500;
 
 // Working memory of a thread.
 struct Scratch {
   ReaderMemory reader;
   ResampleTable rows, columns;
-  std::vector<uint32_t> lines;  // ring buffer of the resampled lines of one output line
+  std::vector<uint32_t> lines;  // ring buffer of resampled source lines that an output line needs
   std::vector<const uint32_t*> window;
   std::vector<uint32_t> output;
 };
 
-// Memory of thousands of images would else be allocated and faulted in for each of them.
+// Reuses the memory; otherwise it would be allocated, with page faults, for each of thousands of
+// images.
 Scratch& ScratchOfThisThread() {
   thread_local Scratch scratch;
   return scratch;
@@ -45,19 +47,21 @@ ImageOptions Checked(const ImageOptions& options) {
     const float mean = options.mean ? (*options.mean)[c] : 0.f;
     const float std = options.std ? (*options.std)[c] : 1.f;
     Require(std::isfinite(mean) && std::isfinite(std) && std > 0, ErrorCode::kInvalidArgument,
-            "mean {} and std {} of channel {}: both must be finite, and std above 0", mean, std, c);
+            "mean {} and std {} cannot normalize channel {}: both must be finite, and std above 0",
+            mean, std, c);
   }
   return options;
 }
 
-// Minimum number of reduced pixels per output pixel. libjpeg's reduction smooths less than the
-// triangle filter: at 1 the pixels differ by 3 levels on average, at 1.25 by 1.8.
+// The minimum number of decoded pixels per output pixel if libjpeg reduces the image. Its reduction
+// smooths less than the triangle filter: pixels differ by 3 levels on average at 1, and by 1.8 at
+// 1.25.
 constexpr double kLeastStep = 1.25;
 
 int ReductionOf(const Placement& placement) {
   const double step = std::min(placement.rows.step, placement.columns.step);
   int factor = 8;
-  // The smaller step decides: both sides are reduced by the same factor.
+  // Both sides are reduced by the same factor, so the smaller step determines it.
   while (factor > 1 && step < factor * kLeastStep) factor /= 2;
   return factor;
 }
@@ -66,7 +70,7 @@ int64_t BytesPerValue(PixelType type) {
   return type == PixelType::kUint8 ? 1 : type == PixelType::kBfloat16 ? 2 : 4;
 }
 
-// Decodes and resamples line by line: only the lines that one output line needs are in memory.
+// Decodes and resamples line by line. Only the source lines for one output line are in memory.
 void Resample(RegionReader* reader, const PixelWriter& writer, Scratch* scratch, std::byte* out) {
   const ResampleTable& rows = scratch->rows;
   const ResampleTable& columns = scratch->columns;
@@ -75,8 +79,8 @@ void Resample(RegionReader* reader, const PixelWriter& writer, Scratch* scratch,
   scratch->lines.resize(slots * stride);
   scratch->window.resize(slots);
   scratch->output.resize(stride);
-  // Lines are read in order and each one once: consecutive output lines share most of their source
-  // lines.
+  // Reads each source line once, in order; consecutive output lines have most of their source lines
+  // in common.
   int64_t read = 0;
   for (int64_t y = 0; y < rows.count(); ++y) {
     const int64_t first = rows.first(y);
@@ -84,7 +88,7 @@ void Resample(RegionReader* reader, const PixelWriter& writer, Scratch* scratch,
     for (; read < end; ++read) {
       ResampleLine(reader->NextLine(), columns, &scratch->lines[read % slots * stride]);
     }
-    for (int64_t k = 0; k < slots; ++k) {  // lines below the last one have no weight
+    for (int64_t k = 0; k < slots; ++k) {  // lines after the last one have weight 0
       scratch->window[k] = &scratch->lines[std::min(first + k, height - 1) % slots * stride];
     }
     BlendLines(scratch->window.data(), rows.weights(y), slots, columns.count(),
@@ -111,9 +115,10 @@ void ImageTransform::Apply(std::string_view encoded, uint64_t seed, std::byte* o
   Scratch& scratch = ScratchOfThisThread();
   const auto reader = OpenRegion(encoded, options_.kind, &scratch.reader);
   Require(std::max(reader->height(), reader->width()) <= kMaxImageSide, ErrorCode::kDataLoss,
-          "image of {} x {} pixels: sides are {} at most", reader->height(), reader->width(),
-          kMaxImageSide);
-  // Placed before the image is reduced, so random choices do not depend on how it is decoded.
+          "an image of {} x {} pixels is too large: height and width may be at most {}",
+          reader->height(), reader->width(), kMaxImageSide);
+  // Chosen before the image is reduced, so random choices do not depend on how the image is
+  // decoded.
   Placement placement = Place(options_, reader->height(), reader->width(), seed);
   const bool reduces = options_.scaled_decoding && reader->reduces();
   const int factor = reduces ? ReductionOf(placement) : 1;
@@ -125,7 +130,7 @@ void ImageTransform::Apply(std::string_view encoded, uint64_t seed, std::byte* o
   scratch.rows.Build(placement.rows, options_.height, kRowGroup, false);
   scratch.columns.Build(placement.columns, options_.width, kColumnGroup, placement.mirrored);
   const ResampleTable &rows = scratch.rows, &columns = scratch.columns;
-  // The tables tell which source pixels have a weight; only those are decoded.
+  // Only pixels that have a weight in the tables are decoded.
   const Region region{rows.low(), columns.low(), rows.high() - rows.low(),
                       columns.high() - columns.low()};
   reader->Begin(region, factor, LinePadding(columns));
@@ -138,7 +143,8 @@ void ImageTransform::ApplyAll(std::span<const std::string_view> encoded,
                               std::vector<bool>* failed) const {
   Require(encoded.size() == seeds.size(), ErrorCode::kInvalidArgument,
           "{} images have {} seeds: give one seed per image", encoded.size(), seeds.size());
-  std::vector<uint8_t> lost(encoded.size(), 0);  // bytes, since threads write adjacent elements
+  // Bytes instead of bits, because threads write adjacent elements.
+  std::vector<uint8_t> lost(encoded.size(), 0);
   ForEach(static_cast<int64_t>(encoded.size()), threads, [&](int64_t i) {
     std::byte* image = out + i * bytes_per_image();
     try {

@@ -20,7 +20,7 @@ using ::testing::FloatEq;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
-// Unchanged except for red first, unless a test sets more options.
+// Options that change only the order of the channels, to red first, unless a test sets more.
 ImageOptions Plain(int64_t height, int64_t width) {
   ImageOptions options;
   options.kind = ImageKind::kAny;
@@ -107,7 +107,7 @@ TEST(ImageTransform, NormalizesToFloatAndBfloat16) {
       const float rounded = std::bit_cast<float>(uint32_t{halves[c]} << 16);
       EXPECT_NEAR(rounded, floats[c], std::abs(floats[c]) / 256) << c;
     }
-    EXPECT_EQ(halves[1], 0x3e4d);  // 0.2 rounded to the nearest, 0x3e4ccccd
+    EXPECT_EQ(halves[1], 0x3e4d);  // 0.2 is rounded to the nearest value, from 0x3e4ccccd
   }
 }
 
@@ -126,7 +126,7 @@ TEST(ImageTransform, DecodesLargeImagesReducedByDefault) {
   const std::vector<uint8_t> reduced = Applied(options, file);
   options.scaled_decoding = false;
   EXPECT_NE(reduced, Applied(options, file));
-  // The crop is less than 2.5 times as large, so it is not reduced.
+  // The crop is less than 2.5 times as large as the output, so the image is not reduced.
   options = Plain(26, 38);
   const std::vector<uint8_t> whole = Applied(options, file);
   options.scaled_decoding = false;
@@ -176,11 +176,14 @@ TEST(ImageTransform, RejectsAnImageWithASideLongerThanAnyJpegs) {
   ImageOptions options;
   options.kind = ImageKind::kAny;
   const Image line{1, 65501, 1, std::vector<uint8_t>(65501)};
-  EXPECT_THAT([&] { Applied(options, EncodePng(line)); },
-              ThrowsMessage<Error>("image of 1 x 65501 pixels: sides are 65500 at most"));
+  EXPECT_THAT(
+      [&] { Applied(options, EncodePng(line)); },
+      ThrowsMessage<Error>(
+          "an image of 1 x 65501 pixels is too large: height and width may be at most 65500"));
 }
 
-// Damaged bytes must give an error or pixels, never a crash (also run under sanitizers).
+// Damaged bytes must result in an error or pixels, never in a crash. This test also runs under
+// sanitizers.
 TEST(ImageTransform, SurvivesRandomDamage) {
   std::mt19937 random(7);
   const Image image = GradientImage(61, 83, 3);
@@ -246,7 +249,7 @@ TEST(ImageTransform, RejectsInvalidOptions) {
                 o.type = PixelType::kFloat32;
                 o.std = {1, 0, 1};
               }),
-              ThrowsMessage<Error>(HasSubstr("std 0 of channel 1")));
+              ThrowsMessage<Error>(HasSubstr("std 0 cannot normalize channel 1")));
 }
 
 }  // namespace

@@ -33,15 +33,15 @@ bool ReadPixels(JpegDecoder* decoder, Image* image) {
 Image DecodeJpeg(std::string_view bytes, ColorMode mode) {
   JpegDecoder decoder;
   ReadJpegHeader(bytes, &decoder);
-  // libjpeg does not convert CMYK to gray, and such files are too rare to do it here.
+  // libjpeg does not convert CMYK to gray, and these files are too rare to convert them here.
   Require(!(decoder.is_cmyk() && mode == ColorMode::kGray), ErrorCode::kDataLoss,
           "CMYK JPEG images cannot be read as gray; convert the file to RGB");
   Image image{decoder.height(), decoder.width(), 3, {}};
   ChooseColors(mode, &decoder, &image);
   image.pixels.resize(image.height * image.width * image.channels);
   RequireJpeg(ReadPixels(&decoder, &image), decoder);
-  // libjpeg fills missing data with gray and only warns, so reading all lines does not prove that
-  // the file is complete.
+  // libjpeg replaces missing data with gray and only warns. So reading all lines does not prove
+  // that the file is complete.
   RequireWholeJpeg(bytes, decoder);
   if (image.channels != 4) return image;
   InkToColors(image.pixels.data(), image.height * image.width, decoder.has_adobe_marker(), false,

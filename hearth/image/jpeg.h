@@ -1,4 +1,4 @@
-// Decodes a JPEG file by libjpeg. Thread-safe.
+// Decodes a JPEG file with libjpeg. Thread-safe.
 #pragma once
 
 #include <string_view>
@@ -7,8 +7,8 @@
 
 namespace hearth::image {
 
-// Grayscale files stay one channel with kUnchanged. Throws kDataLoss like DecodeImage; a truncated
-// file is an error, not an image whose rest is gray.
+// Decodes like DecodeImage and throws kDataLoss like it. With kUnchanged, grayscale files have one
+// channel. A truncated file is an error, not an image that ends in gray.
 Image DecodeJpeg(std::string_view bytes, ColorMode mode);
 
 }  // namespace hearth::image

@@ -1,6 +1,6 @@
 #include "hearth/image/jpeg_decoder.h"
 
-// Defines the codes of libjpeg's warnings; two of them mean missing data.
+// Defines the codes of libjpeg's warnings, two of which mean missing data.
 #include <jerror.h>
 
 #include "hearth/base/error.h"
@@ -9,8 +9,9 @@
 namespace hearth::image {
 namespace {
 
-// A progressive file may refine all its pixels in any number of scans of a few bytes each: 60 KB
-// took a minute. Typical files have about ten scans. An image of the largest size may have 32.
+// Limits for progressive files, which may refine all pixels in any number of scans of a few bytes
+// each; one of 60 KB took a minute. Typical files have about ten scans. An image of the largest
+// size may have 32 scans.
 constexpr int kMaxScans = 500;
 constexpr int64_t kMaxScannedPixels = kMaxImagePixels * 32;
 
@@ -25,16 +26,18 @@ void JpegDecoder::OnError(j_common_ptr info) {
 void JpegDecoder::OnMessage(j_common_ptr info, int level) {
   auto* manager = reinterpret_cast<ErrorManager*>(info->err);
   const int code = manager->base.msg_code;
-  // Other warnings (stray bytes between markers, unusual versions) do not affect the pixels.
+  // Other warnings (stray bytes between markers, unusual versions) are about data that does not
+  // affect the pixels.
   if (level < 0 && (code == JWRN_JPEG_EOF || code == JWRN_HIT_MARKER)) manager->cut_short = true;
 }
 
-// Called before each step of reading a file with several scans.
+// libjpeg calls this before each step of reading a file with several scans.
 void JpegDecoder::OnProgress(j_common_ptr info) {
   auto* decompress = reinterpret_cast<j_decompress_ptr>(info);
   const int64_t scans = decompress->input_scan_number;
   const int64_t pixels = int64_t{decompress->image_height} * decompress->image_width;
-  // The work is scans times pixels, whatever the file's size.
+  // The work is the number of scans times the number of pixels; it does not depend on the file's
+  // size.
   if (scans <= kMaxScans && scans * pixels <= kMaxScannedPixels) return;
   auto* manager = reinterpret_cast<ErrorManager*>(info->err);
   std::snprintf(manager->message, sizeof(manager->message),
@@ -52,7 +55,7 @@ JpegDecoder::JpegDecoder() {
 bool JpegDecoder::ReadHeader(std::string_view bytes) {
   if (setjmp(errors_.escape)) return false;
   jpeg_create_decompress(&info_);
-  // After jpeg_create_decompress, which clears the structure.
+  // Must be set after jpeg_create_decompress, which clears the structure.
   progress_.progress_monitor = OnProgress;
   info_.progress = &progress_;
   jpeg_mem_src(&info_, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());

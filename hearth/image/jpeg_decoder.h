@@ -1,5 +1,6 @@
-// Reads a JPEG file by libjpeg: the header, then all pixels or a rectangle line by line. Not
-// thread-safe. Functions return false if libjpeg reports an error; message() has its text.
+// Reads a JPEG file with libjpeg: first the header, then all pixels or a rectangle, line by line.
+// Not thread-safe. Functions return false if libjpeg reports an error; message() then returns its
+// text.
 #pragma once
 
 #include <csetjmp>
@@ -12,8 +13,8 @@
 
 namespace hearth::image {
 
-// libjpeg's error function must not return. The only way out of its C frames is longjmp, so
-// functions that call setjmp have no object with a destructor.
+// libjpeg's error function must not return, and the only way out of its C frames is longjmp. So
+// functions that call setjmp must not contain an object with a destructor.
 class JpegDecoder {
  public:
   JpegDecoder();
@@ -21,26 +22,26 @@ class JpegDecoder {
   JpegDecoder(const JpegDecoder&) = delete;
   JpegDecoder& operator=(const JpegDecoder&) = delete;
 
-  // The bytes must outlive the decoder.
+  // `bytes` must outlive the decoder.
   bool ReadHeader(std::string_view bytes);
 
-  // After ReadHeader(), before the first line. CMYK files need JCS_CMYK.
+  // Call this after ReadHeader() and before Start(). CMYK files need JCS_CMYK.
   void set_color_space(J_COLOR_SPACE space) { info_.out_color_space = space; }
-  // Decodes to 1/factor of the size, rounded up: 1, 2, 4 or 8.
+  // Sets the factor by which the size is divided, rounding up: 1, 2, 4 or 8.
   void set_reduction(int factor) {
     info_.scale_num = 1;
     info_.scale_denom = factor;
   }
 
-  // After these, lines can be read.
+  // Starts decoding. Call it after the setters and before the functions below.
   bool Start();
-  // Decodes only the columns [left, left + width) and, since blocks are decoded whole, some
-  // adjacent ones: *left becomes the column of a line's first pixel. Lines then have line_width()
-  // pixels.
+  // Decodes only the columns [left, left + width) and some adjacent ones, because blocks are
+  // decoded as a whole. Sets *left to the column of the first pixel in a line. Lines then have
+  // line_width() pixels.
   bool CropColumns(int64_t* left, int64_t width);
   bool SkipLines(int64_t count);
   bool ReadLine(uint8_t* line);
-  // Reads the rest of the file, so that cut_short() is right.
+  // Reads the rest of the file, so that cut_short() is valid for the whole file.
   bool Finish();
 
   int64_t height() const { return info_.image_height; }
@@ -53,14 +54,14 @@ class JpegDecoder {
     return info_.jpeg_color_space == JCS_CMYK || info_.jpeg_color_space == JCS_YCCK;
   }
   bool has_adobe_marker() const { return info_.saw_Adobe_marker; }
-  // Returns true if pixels read so far are missing in the file.
+  // Returns true if data is missing in the file for the pixels read so far.
   bool cut_short() const { return errors_.cut_short; }
   const char* message() const { return errors_.message; }
 
  private:
-  // Error handler of libjpeg, with its state.
+  // libjpeg's error handler and its state.
   struct ErrorManager {
-    jpeg_error_mgr base;  // first: libjpeg passes back a pointer to it
+    jpeg_error_mgr base;  // must be first, because libjpeg passes a pointer to it
     std::jmp_buf escape;
     bool cut_short = false;
     char message[JMSG_LENGTH_MAX] = "";
@@ -75,8 +76,9 @@ class JpegDecoder {
   jpeg_decompress_struct info_{};
 };
 
-// All throw kDataLoss with the reason: for a damaged header or an image larger than
-// kMaxImagePixels; if `read` is false; if the pixels read are not all in `bytes`.
+// These functions throw kDataLoss with the reason. ReadJpegHeader throws if the header is damaged
+// or the image is larger than kMaxImagePixels, RequireJpeg if `read` is false, and RequireWholeJpeg
+// if some of the pixels read are missing in `bytes`.
 void ReadJpegHeader(std::string_view bytes, JpegDecoder* decoder);
 void RequireJpeg(bool read, const JpegDecoder& decoder);
 void RequireWholeJpeg(std::string_view bytes, const JpegDecoder& decoder);

@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 
 std::string ExampleJpeg() { return EncodeJpeg(GradientImage(40, 48, 3), 95); }
 
-// The next `count` lines, of three channels.
+// Reads the next `count` lines, which have three channels.
 std::vector<uint8_t> Lines(JpegDecoder& decoder, int64_t count) {
   std::vector<uint8_t> pixels(static_cast<size_t>(count * decoder.line_width() * 3));
   for (int64_t i = 0; i < count; ++i) {
@@ -41,7 +41,8 @@ TEST(JpegDecoderTest, APartHasThePixelsOfTheWhole) {
   ASSERT_TRUE(part.SkipLines(17));
   EXPECT_EQ(part.next_line(), 17);
   const std::vector<uint8_t> some = Lines(part, 5);
-  // The outermost columns of a part are upsampled without their neighbours.
+  // The pixels differ slightly, because the outermost columns of a part are upsampled without their
+  // neighbours.
   for (int64_t y = 0; y < 5; ++y) {
     for (int64_t x = 21; x < 31; ++x) {
       for (int64_t c = 0; c < 3; ++c) {
@@ -64,7 +65,7 @@ TEST(JpegDecoderTest, DecodesAtAFractionOfTheSize) {
   }
 }
 
-// libjpeg fills in what is missing; the caller must notice it.
+// libjpeg replaces missing data and continues, so the caller must be able to detect it.
 TEST(JpegDecoderTest, NoticesThatTheFileIsCutShort) {
   const std::string jpeg = ExampleJpeg().substr(0, ExampleJpeg().size() / 2);
   JpegDecoder decoder;
@@ -87,7 +88,7 @@ TEST(JpegDecoderTest, NamesTheSizeOfAFileThatIsNotAJpeg) {
   }
 }
 
-// 65,500 x 65,500 pixels in a header of a few bytes.
+// A header of a few bytes that declares 65,500 x 65,500 pixels.
 TEST(JpegDecoderTest, RefusesAHugeImageBeforeItsMemoryIsAllocated) {
   std::string jpeg = ExampleJpeg();
   const size_t frame = jpeg.find("\xff\xc0");

@@ -46,7 +46,7 @@ TEST(DecodeJpeg, ConvertsBetweenGrayAndColor) {
 }
 
 TEST(DecodeJpeg, ConvertsCmykToColor) {
-  Image white{2, 2, 4, std::vector<uint8_t>(16, 255)};  // no ink, as Adobe writes it
+  Image white{2, 2, 4, std::vector<uint8_t>(16, 255)};  // 255 means no ink in Adobe's files
   const Image decoded = DecodeJpeg(EncodeJpeg(white, 100), ColorMode::kColor);
   ExpectNearImage(decoded, {2, 2, 3, std::vector<uint8_t>(12, 255)}, 2);
   EXPECT_THAT(JpegError(EncodeJpeg(white), ColorMode::kGray), HasSubstr("convert the file"));
@@ -58,9 +58,9 @@ TEST(DecodeJpeg, RejectsATruncatedFile) {
   EXPECT_THAT(JpegError(whole.substr(0, 30)), HasSubstr("JPEG image of 30 bytes"));
 }
 
-// Repeats the scan that refines the first coefficients, which changes no pixel.
+// Repeats the scan that refines the DC coefficients, which does not change any pixel.
 std::string WithMoreScans(const std::string& jpeg, int more) {
-  const std::string refines("\x00\x00\x10", 3);  // coefficients 0 to 0, from bit 1 to bit 0
+  const std::string refines("\x00\x00\x10", 3);  // coefficients 0 to 0, refined from bit 1 to bit 0
   size_t begin = jpeg.find("\xff\xda");
   const auto parameters = [&] {
     return begin + 2 + static_cast<unsigned char>(jpeg[begin + 3]) - 3;
@@ -87,7 +87,7 @@ TEST(DecodeJpeg, RejectsMoreScansThanAnyImageHas) {
   EXPECT_THAT(
       JpegError(WithMoreScans(small, 600)),
       HasSubstr("JPEG image of 8 x 8 pixels cannot be decoded: it has more than 500 scans"));
-  // Larger images may have fewer.
+  // For a large image, the limit is lower.
   const Image large{2048, 4096, 1, std::vector<uint8_t>(2048 * 4096, 100)};
   EXPECT_THAT(JpegError(WithMoreScans(ProgressiveJpeg(large), 300)),
               HasSubstr("it has more than 256 scans"));

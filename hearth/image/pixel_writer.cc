@@ -11,10 +11,10 @@ using Bfloat16 = uint16_t;
 
 HEARTH_INLINE void Store(float value, float* out) { *out = value; }
 
-// Rounds to the nearest, half to even. Values are finite.
+// Rounds to the nearest value, or to the even one if two are equally near. `value` must be finite.
 HEARTH_INLINE void Store(float value, Bfloat16* out) {
   const auto bits = std::bit_cast<uint32_t>(value);
-  // Adds half a unit of the last bit that stays, slightly less if that bit is 0, and cuts the rest.
+  // Adds half a unit of the lowest remaining bit, minus 1 if that bit is 0, and truncates.
   *out = static_cast<Bfloat16>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
@@ -49,8 +49,8 @@ PixelWriter::PixelWriter(const ImageOptions& options)
   for (int c = 0; c < 3; ++c) {
     const double mean = options.mean ? (*options.mean)[c] : 0.0;
     const double std = options.std ? (*options.std)[c] : 1.0;
-    // (v / 255 - mean) / std = v * scale + offset, with one multiplication and addition for each
-    // value.
+    // (v / 255 - mean) / std is computed as v * scale + offset: one multiplication and one addition
+    // per value.
     scale_[c] = static_cast<float>(1 / (255 * std));
     offset_[c] = static_cast<float>(-mean / std);
   }
@@ -69,8 +69,8 @@ void PixelWriter::WriteLine(const uint32_t* pixels, int64_t y, std::byte* image)
 
 template <typename T>
 void PixelWriter::Write(const uint32_t* pixels, int64_t y, T* image) const {
-  // In C x H x W a line goes to three planes, each of them contiguous and so vectorised. In
-  // H x W x C the channels of a pixel are adjacent.
+  // In C x H x W, a line is written to three contiguous planes, so the loops are vectorized. In H x
+  // W x C, the channels of a pixel are adjacent.
   if (layout_ == PixelLayout::kNchw) {
     for (int c = 0; c < 3; ++c) {
       T* out = image + (c * height_ + y) * width_;

@@ -8,13 +8,14 @@
 
 namespace hearth::image {
 
-// Writes lines of resampled pixels into an output image: type, layout, normalization. Immutable and
-// thread-safe.
+// Writes lines of resampled pixels to an output image with the type, layout and normalization of
+// the options. Immutable and thread-safe.
 class PixelWriter {
  public:
   explicit PixelWriter(const ImageOptions& options);
 
-  // `pixels`: options.width of them, red in the lowest byte; `image`: the beginning of the image.
+  // Writes line `y` of the output image that starts at `image`. `pixels` must have options.width
+  // pixels, with red in the lowest byte.
   void WriteLine(const uint32_t* pixels, int64_t y, std::byte* image) const;
 
  private:

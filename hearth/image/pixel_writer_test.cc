@@ -11,7 +11,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// Two lines of two pixels: red, green and blue count up.
+// Two lines of two pixels whose red, green and blue values count up from 1.
 constexpr uint32_t kLines[2][2] = {{0x030201, 0x060504}, {0x090807, 0x0c0b0a}};
 
 template <typename T>
@@ -45,7 +45,7 @@ TEST(PixelWriterTest, NormalizesEachChannelByItsOwnMeanAndDeviation) {
   }
 }
 
-// No neighbouring bfloat16 is nearer.
+// The adjacent bfloat16 values must not be nearer.
 TEST(PixelWriterTest, RoundsToTheNearestBfloat16) {
   const auto halves = Written<uint16_t>({.type = PixelType::kBfloat16});
   const auto floats = Written<float>({.type = PixelType::kFloat32});
@@ -77,7 +77,8 @@ TEST(PixelWriterTest, KeepsTheDarkestAndTheBrightestLevel) {
   }
 }
 
-// Every level of every line width, as vectors and the rest write them.
+// Tests every width from 1 to 39, so that lines consist of full vectors and remainders of any
+// length.
 TEST(PixelWriterTest, LayoutsHaveTheSameValues) {
   for (int64_t width = 1; width < 40; ++width) {
     std::vector<uint32_t> pixels(width);

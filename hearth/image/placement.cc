@@ -7,16 +7,16 @@
 namespace hearth::image {
 namespace {
 
-// Of torchvision's RandomResizedCrop: the crop's area as a share of the image's, its width by
-// height, and the number of tries before the largest crop in the middle is used.
+// Parameters of torchvision's RandomResizedCrop: the crop's share of the image's area, its ratio of
+// width to height, and the number of tries after which it uses the largest crop in the center.
 constexpr double kMinArea = 0.08, kMaxArea = 1;
 constexpr double kMinRatio = 3.0 / 4, kMaxRatio = 4.0 / 3;
 constexpr int kTries = 10;
-// Like ImageNet's reference evaluation: 256 for a crop of 224.
+// As in ImageNet's reference evaluation: an image is resized to 256 for a crop of 224.
 constexpr double kCenterMargin = 256.0 / 224;
 
-// The C++ standard fixes the numbers of mt19937_64, but not those of its distributions, which
-// differ between libraries.
+// Implements the distributions itself. The C++ standard defines the numbers of mt19937_64, but its
+// distributions differ between libraries.
 class Draws {
  public:
   explicit Draws(uint64_t seed) : engine_(seed) {}
@@ -24,7 +24,7 @@ class Draws {
   double Uniform(double low, double high) {
     return low + (high - low) * (static_cast<double>(engine_() >> 11) * 0x1p-53);
   }
-  // In [0, count); nearly uniform for a count below 2^32.
+  // A nearly uniform number in [0, count), if count is below 2^32.
   int64_t Below(int64_t count) {
     return static_cast<int64_t>((engine_() >> 32) * static_cast<uint64_t>(count) >> 32);
   }
@@ -37,7 +37,7 @@ AxisPlacement Cut(int64_t low, int64_t count, int64_t out) {
   return {low, low + count, 0, static_cast<double>(count) / static_cast<double>(out)};
 }
 
-// Half to even, like Python.
+// Rounds half to even, like Python.
 int64_t Round(double value) { return std::llrint(value); }
 
 void PlaceAtRandom(const ImageOptions& options, int64_t height, int64_t width, Draws& draws,
@@ -47,7 +47,7 @@ void PlaceAtRandom(const ImageOptions& options, int64_t height, int64_t width, D
   bool found = false;
   for (int i = 0; i < kTries && !found; ++i) {
     const double target = area * draws.Uniform(kMinArea, kMaxArea);
-    // Uniform in the logarithm, so that 3/4 is as likely as 4/3.
+    // Uniform in the logarithm, so that 3/4 and 4/3 are equally likely.
     const double ratio = std::exp(draws.Uniform(std::log(kMinRatio), std::log(kMaxRatio)));
     crop_width = Round(std::sqrt(target * ratio));
     crop_height = Round(std::sqrt(target / ratio));
@@ -69,14 +69,14 @@ void PlaceAtRandom(const ImageOptions& options, int64_t height, int64_t width, D
   placement->columns = Cut(left, crop_width, options.width);
 }
 
-// `resized` pixels of the whole side, of which the middle `out` are used.
+// Resizes a side of `size` pixels to `resized` pixels, and selects `out` pixels in the middle.
 AxisPlacement Middle(int64_t size, int64_t resized, int64_t out) {
   const double step = static_cast<double>(size) / static_cast<double>(resized);
   const int64_t offset = Round(static_cast<double>(resized - out) / 2);
   return {0, size, static_cast<double>(offset) * step, step};
 }
 
-// The smallest resized image that covers the output and its margin.
+// Uses the smallest resized image that covers the output and its margin.
 void PlaceInCenter(const ImageOptions& options, int64_t height, int64_t width,
                    Placement* placement) {
   const auto with_margin = [](int64_t out) {
@@ -99,7 +99,7 @@ void PlaceInCenter(const ImageOptions& options, int64_t height, int64_t width,
 Placement Place(const ImageOptions& options, int64_t height, int64_t width, uint64_t seed) {
   Draws draws(seed);
   Placement placement;
-  // Drawn first: whether an image is mirrored must not depend on the number of tries below.
+  // Drawn first, so that mirroring does not depend on the number of tries below.
   placement.mirrored = options.flip && draws.Below(2) == 1;
   switch (options.crop) {
     case CropMode::kNone:

@@ -1,5 +1,4 @@
-// Chooses the part of an image that becomes the output: random crops and their geometry. Pure
-// functions.
+// Chooses the part of an image that becomes the output, with random crops. All functions are pure.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +7,10 @@
 
 namespace hearth::image {
 
-// Maps output pixels to source pixels along one side of an image: output pixel i covers
-// [begin + i * step, begin + (i + 1) * step) of the source pixels from `low` on.
+// Maps output pixels to source pixels along one side of an image. Output pixel i covers the source
+// pixels [begin + i * step, begin + (i + 1) * step), counted from `low`.
 struct AxisPlacement {
-  int64_t low = 0, high = 0;  // only source pixels of [low, high) are read
+  int64_t low = 0, high = 0;  // only source pixels in [low, high) are read
   double begin = 0;           // relative to low
   double step = 1;
 };
@@ -22,10 +21,11 @@ struct Placement {
   bool mirrored = false;
 };
 
-// Random choices depend only on `seed`. height and width are positive.
+// Random choices depend only on `seed`. height and width must be positive.
 Placement Place(const ImageOptions& options, int64_t height, int64_t width, uint64_t seed);
 
-// The same part of an image that was reduced by `factor`, to `size` pixels along this side.
+// Converts a placement to one in the image reduced by `factor`, which has `size` pixels along this
+// side.
 AxisPlacement Reduce(const AxisPlacement& axis, int64_t factor, int64_t size);
 
 }  // namespace hearth::image

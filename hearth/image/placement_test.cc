@@ -23,7 +23,8 @@ TEST(Place, DependsOnTheSeedAlone) {
   EXPECT_NE(BoxOf(Place(options, 300, 400, 5)), BoxOf(Place(options, 300, 400, 6)));
 }
 
-// Must never change: a run that is resumed with a later release repeats its crops.
+// The result must never change, because a run that is resumed with a later release must repeat its
+// crops.
 TEST(Place, ChoosesTheSameInEveryRelease) {
   const Placement placement = Place({}, 375, 500, 1);
   EXPECT_EQ(BoxOf(placement), (Box{3, 107, 199, 194}));
@@ -51,7 +52,8 @@ TEST(Place, AtRandomIsWithinTheLimitsOfAreaAndRatio) {
     wide += ratio > 1;
     mirrored += placement.mirrored;
   }
-  // torchvision 0.29 has 0.432 and 0.578: large and narrow crops are rejected, as they do not fit.
+  // torchvision 0.29 has 0.432 and 0.578. The mean area is below the middle of its range, and wide
+  // crops are more frequent, because large and narrow crops often do not fit and are rejected.
   EXPECT_NEAR(area / kDraws, 0.432, 0.02);
   EXPECT_NEAR(mirrored, kDraws / 2, 100);
   EXPECT_NEAR(wide, kDraws * 0.578, 80);
@@ -73,7 +75,8 @@ TEST(Place, InTheCenterCropsAnImageWhoseShortSideIs256) {
   EXPECT_DOUBLE_EQ(placement.rows.begin, 32);
   EXPECT_DOUBLE_EQ(placement.columns.step, 2);
   EXPECT_DOUBLE_EQ(placement.columns.begin, 288);
-  // 256 x 341 pixels: the long side is rounded down, half a pixel of the margin to even.
+  // The image is resized to 256 x 341 pixels: the long side is rounded down, and the margin of 58.5
+  // pixels is rounded to even.
   const Placement uneven = Place(options, 375, 500, 9);
   EXPECT_DOUBLE_EQ(uneven.columns.step, 500.0 / 341);
   EXPECT_DOUBLE_EQ(uneven.columns.begin, 58 * 500.0 / 341);
@@ -90,7 +93,7 @@ TEST(Place, WithoutACropIsTheWholeImage) {
 }
 
 TEST(Reduce, KeepsThePartOfTheImage) {
-  // Pixels 13 to 43 of 45: 3.25 to 10.75 of 12.
+  // Source pixels 13 to 43 of 45 become 3.25 to 10.75 of 12.
   const AxisPlacement reduced = Reduce({13, 43, 0, 3}, 4, 12);
   EXPECT_EQ(reduced.low, 3);
   EXPECT_EQ(reduced.high, 11);
@@ -99,7 +102,7 @@ TEST(Reduce, KeepsThePartOfTheImage) {
   EXPECT_EQ(Reduce({0, 45, 0, 1}, 8, 6).high, 6);
 }
 
-// Whatever the sizes, no output pixel is outside the image.
+// For any size, all output pixels are inside the image.
 TEST(Place, InTheCenterStaysInTheImage) {
   ImageOptions options;
   options.crop = CropMode::kCenter;

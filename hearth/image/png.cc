@@ -10,14 +10,14 @@
 namespace hearth::image {
 namespace {
 
-// Chunks that do not affect the pixels. libpng would keep them, and inflate the compressed ones: up
-// to 8 MB each, a thousand of them. Null-terminated names.
+// Null-terminated names of chunks that do not affect the pixels. libpng would store them, and
+// inflate the compressed ones, up to a thousand with 8 MB each.
 constexpr unsigned char kUnread[] =
     "tEXt\0zTXt\0iTXt\0sPLT\0eXIf\0hIST\0tIME\0pCAL\0sCAL\0oFFs\0pHYs\0bKGD";
 constexpr int kUnreadCount = sizeof(kUnread) / 5;
 
-// As in jpeg_decoder.h: errors leave libpng's C frames by longjmp, skipping no object with a
-// destructor.
+// As in jpeg_decoder.h, an error leaves libpng's C frames through longjmp, which must not skip an
+// object with a destructor.
 struct Source {
   const char* data;
   size_t left;
@@ -30,8 +30,8 @@ void OnPngError(png_structp png, png_const_charp message) {
   png_longjmp(png, 1);
 }
 
-// libpng would print warnings to stderr. It drops optional chunks that are damaged, also a
-// palette's transparency, as other readers do.
+// Suppresses warnings, which libpng would print to stderr. libpng ignores damaged optional chunks,
+// even a palette's transparency, as other readers do.
 void OnWarning(png_structp, png_const_charp) {}
 
 void ReadBytes(png_structp png, png_bytep to, png_size_t count) {
@@ -72,13 +72,14 @@ class PngDecoder {
     png_set_expand(png_);
     if (mode != ColorMode::kUnchanged) png_set_strip_alpha(png_);
     if (mode == ColorMode::kGray && has_color) {
-      // Weights in 1/100,000, as libjpeg's and OpenCV's: 0.299 red, 0.587 green, the rest blue.
+      // Weights in 1/100,000, equal to those of libjpeg and OpenCV: 0.299 red, 0.587 green, and the
+      // rest blue.
       png_set_rgb_to_gray_fixed(png_, PNG_ERROR_ACTION_NONE, 29900, 58700);
     } else if (mode == ColorMode::kColor || has_color || HasAlpha()) {
       png_set_gray_to_rgb(png_);
       if (!red_first) png_set_bgr(png_);
     }
-    // Before png_read_update_info, which fixes the size of a row.
+    // Must precede png_read_update_info, which fixes the size of a row.
     png_set_interlace_handling(png_);
     png_read_update_info(png_, info_);
     return true;
@@ -87,7 +88,7 @@ class PngDecoder {
   bool ReadPixels(png_bytepp rows) {
     if (setjmp(png_jmpbuf(png_))) return false;
     png_read_image(png_, rows);
-    png_read_end(png_, nullptr);  // checks the last checksums
+    png_read_end(png_, nullptr);  // verifies the remaining checksums
     return true;
   }
 
@@ -134,7 +135,7 @@ void DecodePng(std::string_view bytes, ColorMode mode, bool red_first, Image* im
           "libpng gives rows of {} bytes for {} pixels of {} channels", stride, image->width,
           image->channels);
   image->pixels.resize(image->height * stride);
-  // An interlaced image is read in passes over all its rows.
+  // Provides all rows at once, because an interlaced image is read in several passes over them.
   std::vector<png_bytep> rows(image->height);
   for (int64_t y = 0; y < image->height; ++y) rows[y] = image->pixels.data() + y * stride;
   Require(decoder.ReadPixels(rows.data()), ErrorCode::kDataLoss,

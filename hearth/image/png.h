@@ -1,4 +1,4 @@
-// Decodes a PNG file by libpng. Thread-safe.
+// Decodes a PNG file with libpng. Thread-safe.
 #pragma once
 
 #include <string_view>
@@ -7,10 +7,10 @@
 
 namespace hearth::image {
 
-// 16-bit samples keep their upper byte; palettes are expanded; transparency is dropped unless the
-// mode is kUnchanged. Throws kDataLoss as DecodeImage does.
+// Reduces 16-bit samples to their upper byte, expands palettes, and drops transparency unless the
+// mode is kUnchanged. Throws kDataLoss like DecodeImage.
 Image DecodePng(std::string_view bytes, ColorMode mode);
-// The same into reused memory, optionally as red-green-blue.
+// Decodes to `image`, whose memory is reused. With `red_first`, the order is red-green-blue.
 void DecodePng(std::string_view bytes, ColorMode mode, bool red_first, Image* image);
 
 }  // namespace hearth::image

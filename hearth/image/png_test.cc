@@ -42,7 +42,7 @@ TEST(DecodePng, KeepsGrayUnlessColorIsRequested) {
 }
 
 TEST(DecodePng, WeightsColorsForGray) {
-  // Blue, green, red: 0.114, 0.587, 0.299.
+  // The weights of blue, green and red are 0.114, 0.587 and 0.299.
   const Image image{1, 3, 3, {200, 0, 0, 0, 200, 0, 0, 0, 200}};
   EXPECT_THAT(DecodePng(EncodePng(image), ColorMode::kGray).pixels, ElementsAre(22, 117, 59));
 }
@@ -84,7 +84,7 @@ std::string Deflated(const std::string& plain) {
   return bytes.substr(0, size);
 }
 
-// The peak memory of this process since the last call, in MB.
+// The peak memory of this process since the last call, in MiB.
 int64_t PeakMegabytes() {
   std::ifstream status("/proc/self/status");
   std::string word;
@@ -100,7 +100,7 @@ TEST(DecodePng, AllocatesNothingForChunksThatDoNotAffectThePixels) {
   const Image image = GradientImage(4, 4, 3);
   const std::string plain = EncodePng(image);
   constexpr size_t kHeaderEnd = 33;  // signature and IHDR
-  // Each inflates to 7.9 MB.
+  // Each of these chunks inflates to 7.9 MB.
   const std::string text = Deflated(std::string(7900000, 'x'));
   const std::string key("k\0\0", 3);
   std::string bytes = plain.substr(0, kHeaderEnd);
@@ -119,7 +119,7 @@ TEST(DecodePng, AllocatesNothingForChunksThatDoNotAffectThePixels) {
 TEST(DecodePng, RejectsAHugeImageBeforeAllocating) {
   std::string bytes = EncodePng(GradientImage(2, 2, 3));
   const size_t header = bytes.find("IHDR");
-  bytes[header + 6] = bytes[header + 10] = '\x40';  // 16384 more rows and columns
+  bytes[header + 6] = bytes[header + 10] = '\x40';  // adds 16384 rows and columns
   const uint32_t checksum = static_cast<uint32_t>(
       crc32(0, reinterpret_cast<const Bytef*>(bytes.data() + header), 4 + 13));
   for (int i = 0; i < 4; ++i) bytes[header + 17 + i] = static_cast<char>(checksum >> (24 - 8 * i));
@@ -127,7 +127,7 @@ TEST(DecodePng, RejectsAHugeImageBeforeAllocating) {
             "a PNG image of 16386 x 16386 pixels is larger than the limit of 67108864 pixels");
 }
 
-// A file with these chunks before the pixels, whose rows begin with their filter's number.
+// A PNG file with these chunks before the pixels. Each row starts with the number of its filter.
 std::string PngOf(uint32_t width, uint32_t height, char depth, char color,
                   const std::string& chunks, const std::string& rows, char interlaced = 0) {
   std::string header;
@@ -139,14 +139,14 @@ std::string PngOf(uint32_t width, uint32_t height, char depth, char color,
 }
 
 TEST(DecodePng, KeepsTheUpperByteOf16Bits) {
-  const std::string rows("\0\x12\xff\xff\0\0\xff", 7);  // 0x12ff, 0xff00, 0x00ff
+  const std::string rows("\0\x12\xff\xff\0\0\xff", 7);  // samples 0x12ff, 0xff00, 0x00ff
   const std::string gray = PngOf(3, 1, 16, 0, "", rows);
   EXPECT_THAT(DecodePng(gray, ColorMode::kUnchanged).pixels, ElementsAre(0x12, 0xff, 0x00));
   EXPECT_EQ(DecodePng(gray, ColorMode::kUnchanged).channels, 1);
 }
 
 TEST(DecodePng, ExpandsSamplesOfLessThanAByte) {
-  // 1 0 1 1 and 0 1 2 3 from the most significant bit.
+  // The samples are 1 0 1 1 and 0 1 2 3, starting at the most significant bit.
   EXPECT_THAT(DecodePng(PngOf(4, 1, 1, 0, "", std::string("\0\xb0", 2)), ColorMode::kGray).pixels,
               ElementsAre(255, 0, 255, 255));
   EXPECT_THAT(DecodePng(PngOf(4, 1, 2, 0, "", std::string("\0\x1b", 2)), ColorMode::kGray).pixels,

@@ -11,9 +11,11 @@
 namespace hearth::image {
 namespace {
 
-// Upsampling reads the adjacent color sample, which is missing at the edge of a cropped line.
+// Upsampling reads the adjacent color sample, so a cropped line needs additional pixels at its
+// edges.
 constexpr int64_t kMargin = 2;
-// Bytes after the end of image in an intact file: padding by some cameras and programs.
+// Number of bytes that an intact file may have after the end-of-image marker. Some cameras and
+// programs write padding.
 constexpr size_t kMaxTail = 64;
 
 bool EndsWithItsMarker(std::string_view bytes) {
@@ -56,13 +58,13 @@ class JpegRegionReader final : public RegionReader {
   }
 
   void Finish() override {
-    // The lines below the region are not decoded just to see whether the file is complete: its end
-    // marker tells that in most files.
+    // Does not decode the lines below the region only to check that the file is complete. In most
+    // files, the end marker shows it.
     const int64_t left = decoder_.line_count() - decoder_.next_line();
     if (left == 0) {
       RequireJpeg(decoder_.Finish(), decoder_);
     } else if (!EndsWithItsMarker(bytes_)) {
-      // Skipping to the end does not read the bytes, so read the last line.
+      // Skipping to the end does not read the bytes, so the last line is decoded.
       RequireJpeg(decoder_.SkipLines(left - 1), decoder_);
       RequireJpeg(decoder_.ReadLine(line_) && decoder_.Finish(), decoder_);
     }
@@ -77,7 +79,7 @@ class JpegRegionReader final : public RegionReader {
   const uint8_t* wanted_ = nullptr;
 };
 
-// Decodes the whole file: rows of a PNG file depend on those above them, and may be interlaced.
+// Decodes the whole file, because rows of a PNG file depend on earlier rows and may be interlaced.
 class PngRegionReader final : public RegionReader {
  public:
   PngRegionReader(std::string_view bytes, ReaderMemory* memory) : memory_(memory) {
@@ -86,7 +88,7 @@ class PngRegionReader final : public RegionReader {
     width_ = memory->image.width;
   }
   ~PngRegionReader() override {
-    // Releases the memory of an unusually large image.
+    // Frees the memory after an unusually large image.
     std::vector<uint8_t>& pixels = memory_->image.pixels;
     if (pixels.capacity() > kMaxKept) std::vector<uint8_t>().swap(pixels);
   }
@@ -94,7 +96,7 @@ class PngRegionReader final : public RegionReader {
   bool reduces() const override { return false; }
 
   void Begin(const Region& region, int /*factor*/, int64_t padding) override {
-    // A copy of each line: behind the last one of the image there is no padding.
+    // Lines are copied, because there is no padding after the image's last line.
     memory_->line.resize(region.width * 3 + padding);
     bytes_ = region.width * 3;
     next_ = memory_->image.pixels.data() + (region.top * width_ + region.left) * 3;

@@ -16,7 +16,8 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
-// Sharp edges in brightness and colors, so that a wrong neighbour is visible.
+// An image with sharp edges in brightness and colors, so that wrong neighbouring pixels are visible
+// in the result.
 Image NoiseImage(int64_t height, int64_t width, int64_t channels) {
   std::mt19937 random(11);
   Image image{height, width, channels, std::vector<uint8_t>(height * width * channels)};

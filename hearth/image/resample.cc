@@ -13,7 +13,8 @@
 namespace hearth::image {
 namespace {
 
-// The most with which a weight of one is an int16, as pmaddwd multiplies them.
+// The largest number of bits with which a weight of 1 fits an int16, the type that pmaddwd
+// multiplies.
 constexpr int kTriangleBits = 14;
 constexpr int kTriangleOne = 1 << kTriangleBits;
 constexpr int kTriangleHalf = kTriangleOne / 2;
@@ -22,8 +23,8 @@ uint8_t Rounded(int sum) {
   return static_cast<uint8_t>(std::clamp((sum + kTriangleHalf) >> kTriangleBits, 0, 255));
 }
 
-// Rounds the running sum instead of each weight, so that the weights add up to exactly one: uniform
-// areas keep their level.
+// Rounds the cumulative sums instead of the weights. So the weights add up to exactly 1, and
+// uniform areas keep their level.
 void RoundWeights(const std::vector<double>& exact, double sum, int16_t* weights) {
   double total = 0;
   int64_t rounded = 0;
@@ -35,7 +36,7 @@ void RoundWeights(const std::vector<double>& exact, double sum, int16_t* weights
   }
 }
 
-// The sums are exact in 32 bits: 255 * 2^14 for all taps together.
+// The sums fit 32 bits exactly: the maximum is 255 * 2^14 for all taps together.
 void ResampleLinePlainly(const uint8_t* line, const ResampleTable& table, uint32_t* out) {
   for (int64_t i = 0; i < table.count(); ++i) {
     const uint8_t* pixel = line + table.first(i) * 3;
@@ -62,15 +63,17 @@ void BlendLinesPlainly(const uint32_t* const* lines, const int16_t* weights, int
 }
 
 #ifdef __x86_64__
-// The same sums in integers, so that every CPU computes the same pixels.
+// The AVX2 code computes the same integer sums, so every CPU computes the same pixels.
 #define HEARTH_AVX2 __attribute__((target("avx2")))
 
-// Four source pixels at a time: two in each half, with their samples interleaved as 16-bit numbers.
+// Adds weighted source pixels, four at a time: two in each half, with their samples interleaved as
+// 16-bit numbers.
 HEARTH_AVX2 HEARTH_INLINE __m256i SumOf(const uint8_t* pixel, const int16_t* weights,
                                         int64_t taps) {
-  // With pixels p0..p3 and weights w0..w3: the lower half of `spread` gathers r0 r1 g0 g1 b0 b1 0 0
-  // as 16-bit numbers, the upper half the same of p2 and p3. `pair` holds w0 w1 four times, then w2
-  // w3. So pmaddwd gives r0 w0 + r1 w1, the same for g and b, in 32 bits.
+  // For pixels p0..p3 and weights w0..w3: the shuffle with `spread` puts r0 r1 g0 g1 b0 b1 0 0 into
+  // the lower half, as 16-bit numbers, and the same of p2 and p3 into the upper half. `pair`
+  // contains w0 w1 four times, then w2 w3 four times. So pmaddwd computes r0 w0 + r1 w1, and the
+  // same for g and b, in 32 bits.
   const __m256i spread =
       _mm256_setr_epi8(0, -1, 3, -1, 1, -1, 4, -1, 2, -1, 5, -1, -1, -1, -1, -1, 6, -1, 9, -1, 7,
                        -1, 10, -1, 8, -1, 11, -1, -1, -1, -1, -1);
@@ -88,7 +91,7 @@ HEARTH_AVX2 HEARTH_INLINE __m256i SumOf(const uint8_t* pixel, const int16_t* wei
 }
 
 HEARTH_AVX2 HEARTH_INLINE __m128i AddHalves(__m256i sum) {
-  // The halves hold the sums of alternate pairs of taps.
+  // Each half contains the sums of every other pair of taps.
   const __m128i total =
       _mm_add_epi32(_mm256_castsi256_si128(sum), _mm256_extracti128_si256(sum, 1));
   return _mm_srai_epi32(_mm_add_epi32(total, _mm_set1_epi32(kTriangleHalf)), kTriangleBits);
@@ -104,7 +107,7 @@ HEARTH_AVX2 HEARTH_INLINE void ResampleByAvx2(const uint8_t* line, const Resampl
   const int64_t count = table.count();
   int64_t i = 0;
   for (; i + 4 <= count; i += 4) {
-    // Two saturating packs, to 16 and to 8 bits, clamp like Rounded().
+    // Two saturating packs, to 16 and to 8 bits, clamp values like Rounded().
     const __m128i low =
         _mm_packs_epi32(SumAt(line, table, taps, i), SumAt(line, table, taps, i + 1));
     const __m128i high =
@@ -119,8 +122,8 @@ HEARTH_AVX2 HEARTH_INLINE void ResampleByAvx2(const uint8_t* line, const Resampl
 
 HEARTH_AVX2 void ResampleLineByAvx2(const uint8_t* line, const ResampleTable& table,
                                     uint32_t* out) {
-  // After the decoder's reduction images mostly shrink by less than two, so one group of taps is
-  // the usual case: with a constant count it has no inner loop.
+  // Usually one group of taps is enough, because after the decoder's reduction most images shrink
+  // by less than two. The constant number of taps then avoids the inner loop.
   if (table.taps() == kColumnGroup) return ResampleByAvx2(line, table, kColumnGroup, out);
   ResampleByAvx2(line, table, table.taps(), out);
 }
@@ -137,9 +140,9 @@ HEARTH_AVX2 void BlendLinesByAvx2(const uint32_t* const* lines, const int16_t* w
       int32_t both;
       std::memcpy(&both, weights + k, sizeof(both));
       const __m256i pair = _mm256_set1_epi32(both);
-      // Interleaves two lines byte by byte, so that pmaddwd multiplies a byte of each with its
-      // weight and adds both. Unpacking and packing both work within 128-bit lanes, so the bytes
-      // end in their old order.
+      // Interleaves two lines byte by byte, so that pmaddwd multiplies a byte of each line with the
+      // line's weight and adds the products. Unpacking and packing both work within 128-bit lanes,
+      // so the bytes are in their original order afterwards.
       const __m256i low = _mm256_unpacklo_epi8(a, b), high = _mm256_unpackhi_epi8(a, b);
       const __m256i parts[4] = {_mm256_unpacklo_epi8(low, zero), _mm256_unpackhi_epi8(low, zero),
                                 _mm256_unpacklo_epi8(high, zero), _mm256_unpackhi_epi8(high, zero)};
@@ -163,9 +166,9 @@ bool HasAvx2() {
 }  // namespace
 
 void ResampleTable::Build(const AxisPlacement& axis, int64_t count, int group, bool mirrored) {
-  // weight(k) = max(0, 1 - |k + 0.5 - center| / scale), divided by the sum over k. When the image
-  // grows, the scale is 1: plain bilinear interpolation.
-  const double scale = std::max(axis.step, 1.0);  // also the reach of the triangle on each side
+  // weight(k) is max(0, 1 - |k + 0.5 - center| / scale), divided by the sum over all k. If the
+  // image is enlarged, scale is 1, which is plain bilinear interpolation.
+  const double scale = std::max(axis.step, 1.0);  // also half the width of the triangle
   const auto size = static_cast<double>(axis.high - axis.low);
   const auto center_of = [&](int64_t i) {
     return axis.begin + (static_cast<double>(mirrored ? count - 1 - i : i) + 0.5) * axis.step;
@@ -176,11 +179,11 @@ void ResampleTable::Build(const AxisPlacement& axis, int64_t count, int group, b
     const double center = center_of(i);
     const auto first = static_cast<int64_t>(std::max(0.0, center - scale + 0.5));
     const auto end = static_cast<int64_t>(std::min(size, center + scale + 0.5));
-    // At least one pixel, also if rounding leaves none at the edge.
+    // At least one pixel, even if rounding at the edge results in none.
     ranges_[i] = {first, std::max(first + 1, end)};
     most = std::max(most, ranges_[i].end - first);
   }
-  // Ranges ascend, or descend if mirrored, so the outermost ones are at the ends.
+  // The ranges ascend, or descend if mirrored, so the first and the last one are the outermost.
   offset_ = std::min(ranges_.front().first, ranges_.back().first);
   low_ = axis.low + offset_;
   high_ = axis.low + std::max(ranges_.front().end, ranges_.back().end);
@@ -198,7 +201,8 @@ void ResampleTable::Build(const AxisPlacement& axis, int64_t count, int group, b
   }
 }
 
-// Padded taps, whose weights are 0, and the last load of 16 bytes read behind the line's end.
+// Bytes beyond the end of the line are read by padding taps, whose weight is 0, and by the last
+// load of 16 bytes.
 int64_t LinePadding(const ResampleTable& table) { return table.taps() * 3 + 16; }
 
 void ResampleLine(const uint8_t* line, const ResampleTable& table, uint32_t* out) {

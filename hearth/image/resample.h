@@ -1,6 +1,7 @@
-// Bilinear resampling of red-green-blue lines that smooths when shrinking (antialias), like PIL and
-// torchvision: a triangle filter as wide as an output pixel, horizontally first, each pass rounded
-// to 8 bits. Within one level of PIL's result in all pixels, as weights have 14 bits.
+// Bilinear resampling of red-green-blue lines. When an image shrinks, it is smoothed with a
+// triangle filter whose half width is one output pixel (antialias), as in PIL and torchvision.
+// Lines are resampled horizontally first, and each pass rounds to 8 bits. All pixels are within one
+// level of PIL's result, because weights have 14 bits.
 #pragma once
 
 #include <cstdint>
@@ -10,30 +11,31 @@
 
 namespace hearth::image {
 
-// The weights of the source pixels for each output pixel along one side. Reusable: Build()
-// replaces.
+// For one side of an image, the weights of the source pixels for each output pixel. The object can
+// be reused: Build() replaces the weights.
 class ResampleTable {
  public:
-  // Weights are padded with zeros to a multiple of `group`. Mirrored: the last output comes first.
+  // Pads weights with zeros to a multiple of `group`. With `mirrored`, the order of the outputs is
+  // reversed.
   void Build(const AxisPlacement& axis, int64_t count, int group, bool mirrored);
 
   int64_t count() const { return static_cast<int64_t>(ranges_.size()); }
-  // Number of source pixels per output pixel, including zeros at the end.
+  // Number of weights per output pixel, including the padding.
   int64_t taps() const { return taps_; }
-  // The first source pixel of output `i`, counted from low().
+  // The first source pixel of output pixel `i`, counted from low().
   int64_t first(int64_t i) const { return ranges_[i].first - offset_; }
   const int16_t* weights(int64_t i) const { return &weights_[i * taps_]; }
-  // The source pixels that have a weight: [low(), high()).
+  // The source pixels in [low(), high()) have weights.
   int64_t low() const { return low_; }
   int64_t high() const { return high_; }
 
  private:
-  // Source pixels [first, end) of an output pixel.
+  // The source pixels [first, end) of an output pixel.
   struct Range {
     int64_t first, end;
   };
 
-  std::vector<Range> ranges_;  // of source pixels, relative to the axis's low
+  std::vector<Range> ranges_;  // counted from the low of the AxisPlacement
   std::vector<int16_t> weights_;
   std::vector<double> exact_;
   int64_t taps_ = 0, offset_ = 0, low_ = 0, high_ = 0;
@@ -42,13 +44,13 @@ class ResampleTable {
 inline constexpr int kColumnGroup = 4;
 inline constexpr int kRowGroup = 2;
 
-// Resamples a line of 3-byte pixels, from table.low() on, to table.count() pixels of 4 bytes, the
-// last 0. The line is readable up to LinePadding() bytes after its end.
+// Resamples a line of 3-byte pixels, which starts at table.low(), to table.count() pixels of 4
+// bytes, the last of which is 0. LinePadding() bytes after the end of the line must be readable.
 void ResampleLine(const uint8_t* line, const ResampleTable& table, uint32_t* out);
 int64_t LinePadding(const ResampleTable& table);
 
-// out[i] = the sum of weights[k] * lines[k][i] over `taps` (even) lines, for `count` pixels; lines
-// and `out` have capacity for PaddedPixels(count).
+// Sets out[i] to the sum of weights[k] * lines[k][i] over `taps` lines, for `count` pixels. `taps`
+// must be even, and the lines and `out` must have space for PaddedPixels(count).
 void BlendLines(const uint32_t* const* lines, const int16_t* weights, int64_t taps, int64_t count,
                 uint32_t* out);
 inline int64_t PaddedPixels(int64_t count) { return (count + 7) / 8 * 8; }

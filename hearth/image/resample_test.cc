@@ -20,7 +20,7 @@ std::vector<uint8_t> RandomLine(int64_t pixels, const ResampleTable& table) {
   return line;
 }
 
-// The sums in integers, which every CPU must compute.
+// The same sums in plain integers. Every CPU must compute these values.
 uint32_t PixelAt(const uint8_t* line, const ResampleTable& table, int64_t i) {
   uint32_t pixel = 0;
   for (int c = 0; c < 3; ++c) {
@@ -36,8 +36,8 @@ uint32_t PixelAt(const uint8_t* line, const ResampleTable& table, int64_t i) {
 TEST(ResampleTable, WeightsAreATriangleAsWideAsAnOutputPixelOnEachSide) {
   ResampleTable table;
   table.Build(Whole(300, 100), 100, kColumnGroup, false);
-  EXPECT_EQ(table.taps(), 8);                  // six, and two of the last group
-  const int16_t* weights = table.weights(50);  // center 151.5, pixels 149 to 154
+  EXPECT_EQ(table.taps(), 8);  // six taps, and two zeros that complete the second group
+  const int16_t* weights = table.weights(50);  // center 151.5, source pixels 149 to 154
   EXPECT_EQ(table.first(50), 149);
   const double exact[] = {0.5 / 9 * 2, 1.0 / 9 * 2, 1.5 / 9 * 2, 1.0 / 9 * 2, 0.5 / 9 * 2, 0};
   for (int k = 0; k < 6; ++k) EXPECT_NEAR(weights[k] / 16384.0, exact[k], 1.0 / 16384) << k;

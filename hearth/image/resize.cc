@@ -8,12 +8,12 @@
 namespace hearth::image {
 namespace {
 
-// Weights are 11-bit fixed point, as in the image library that published networks were trained
-// with: float weights would occasionally differ from it by one gray level.
+// Weights are 11-bit fixed-point numbers, as in OpenCV, with which published networks were trained.
+// Float weights would occasionally differ by one gray level.
 constexpr int kWeightBits = 11;
 constexpr int kWeightOne = 1 << kWeightBits;
 
-// One output coordinate is between source coordinates `first` and `second`.
+// An output pixel is interpolated between the source pixels `first` and `second`.
 struct Tap {
   int64_t first, second;
   int first_weight, second_weight;
@@ -26,7 +26,7 @@ std::vector<Tap> MakeTaps(int64_t from, int64_t to) {
     const float position = static_cast<float>((i + 0.5) * scale - 0.5);
     int64_t first = static_cast<int64_t>(std::floor(position));
     float fraction = position - first;
-    // Outside the centers of the first and last pixel the edge is repeated.
+    // Beyond the center of the first or last pixel, the edge pixel is repeated.
     if (first < 0 || first >= from - 1) {
       first = std::clamp<int64_t>(first, 0, from - 1);
       fraction = 0;
@@ -38,7 +38,7 @@ std::vector<Tap> MakeTaps(int64_t from, int64_t to) {
   return taps;
 }
 
-// One source row, resized horizontally: values of 8 + 11 bits.
+// Resizes one source row horizontally. The results have 8 + 11 bits.
 void ResizeRow(const uint8_t* row, const std::vector<Tap>& taps, int64_t channels, int* out) {
   for (const Tap& tap : taps) {
     const uint8_t* first = row + tap.first * channels;
@@ -51,7 +51,8 @@ void ResizeRow(const uint8_t* row, const std::vector<Tap>& taps, int64_t channel
 
 // The shifts keep each product within 32 bits and round the sum to the nearest gray level.
 uint8_t Blend(int upper, int upper_weight, int lower, int lower_weight) {
-  // Rows have 8 + 11 bits: 4 are dropped before the product and 16 after it, which leaves 8 + 2.
+  // Rows have 8 + 11 bits and weights 11. Dropping 4 bits before the product and 16 after it leaves
+  // 8 + 2.
   const int sum = ((upper_weight * (upper >> 4)) >> 16) + ((lower_weight * (lower >> 4)) >> 16);
   return static_cast<uint8_t>((sum + 2) >> 2);
 }
@@ -73,7 +74,8 @@ Image Resize(const Image& image, int64_t height, int64_t width) {
   int64_t upper_row = -1, lower_row = -1;
   for (int64_t y = 0; y < height; ++y) {
     const Tap& tap = down[y];
-    if (tap.first == lower_row) {  // the lower row often becomes the next upper one
+    // The lower row often becomes the upper row of the next output row.
+    if (tap.first == lower_row) {
       upper.swap(lower);
       std::swap(upper_row, lower_row);
     }

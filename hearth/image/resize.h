@@ -5,8 +5,8 @@
 
 namespace hearth::image {
 
-// Pixel centers are at half coordinates and edges are repeated; nothing is smoothed beforehand when
-// the image shrinks. Throws kInvalidArgument for an empty image or a size below 1.
+// Pixel centers are at half coordinates, and edge pixels are repeated. An image that shrinks is not
+// smoothed. Throws kInvalidArgument for an empty image or an invalid size.
 Image Resize(const Image& image, int64_t height, int64_t width);
 
 }  // namespace hearth::image

@@ -16,7 +16,8 @@ TEST(Resize, ToTheSameSizeChangesNothing) {
 }
 
 TEST(Resize, PutsPixelCentersAtHalfCoordinates) {
-  // Output centers 0.25, 0.75, 1.25, 1.75 of two input pixels with centers 0.5 and 1.5.
+  // The output centers are at 0.25, 0.75, 1.25 and 1.75; the two input pixels have their centers at
+  // 0.5 and 1.5.
   EXPECT_THAT(Resize({1, 2, 1, {0, 100}}, 1, 4).pixels, ElementsAre(0, 25, 75, 100));
   EXPECT_THAT(Resize({4, 1, 1, {0, 100, 200, 100}}, 2, 1).pixels, ElementsAre(50, 150));
 }
@@ -34,7 +35,8 @@ TEST(Resize, AgreesWithTheFormulaWithinOneGrayLevel) {
     for (int64_t x = 0; x < width; ++x) {
       const double v = std::clamp((y + 0.5) * 14 / height - 0.5, 0.0, 13.0);
       const double u = std::clamp((x + 0.5) * 17 / width - 0.5, 0.0, 16.0);
-      // The gradient is linear, so interpolation computes its value in between.
+      // The image is a linear gradient, so interpolation must compute its exact value between
+      // pixels.
       EXPECT_NEAR(out.pixels[(y * width + x) * 3 + 1], 60 + 7 * v + 3 * u, 1) << y << " " << x;
     }
   }

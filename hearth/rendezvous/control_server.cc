@@ -10,10 +10,11 @@
 namespace hearth::rendezvous {
 namespace {
 
-// Limit of connections in their handshake, in addition to one per rank. Beyond it, the oldest is
-// dropped: a legitimate client needs one round trip, so many slow clients cannot lock members out.
+// Limit of connections whose handshake is not complete, in addition to one per rank. Beyond it, the
+// oldest is dropped. A legitimate client needs only one round trip, so many slow clients cannot
+// lock members out.
 constexpr std::ptrdiff_t kMaxUnauthenticated = 64;
-// Seconds that Stop() grants members to read the last messages.
+// Seconds for which Stop() waits until members have read the last messages.
 constexpr double kFlushTimeout = 1.0;
 
 // Reason of OnLost for a member that closed its connection.
@@ -31,7 +32,7 @@ ControlServer::ControlServer(ControlServerOptions options, Handler& handler)
       joined_(static_cast<size_t>(options_.world)),
       next_beat_(Deadline::After(options_.heartbeat_interval_s)) {
   if (!wake_.valid()) ThrowErrno(errno, "cannot create the control server's eventfd");
-  // Last: the thread uses all members.
+  // Started last, because the thread uses all other fields.
   thread_ = Thread("hearth-control", [this] { Run(); });
 }
 
@@ -62,8 +63,8 @@ void ControlServer::Stop() {
 
 void ControlServer::Run() {
   while (true) {
-    // A turn: send what other threads have queued, wait for sockets and timers, then check the
-    // timers. The handler is called on this thread only, so it needs no lock against itself.
+    // Each iteration sends what other threads have queued, waits for sockets and timers, then
+    // checks the timers. Only this thread calls the handler, so these calls need no lock.
     Deliver();
     const bool flushed =
         std::all_of(links_.begin(), links_.end(), [](const auto& link) { return link->flushed(); });
@@ -93,8 +94,8 @@ void ControlServer::Deliver() {
 }
 
 void ControlServer::Wait() {
-  // Only here, where no loop refers to a closed link. Until the end of this function links_[i]
-  // belongs to polled[i + 2]; new links come after the loop.
+  // Closed links are erased only here, where no loop refers to them. Until the end of this
+  // function, links_[i] belongs to polled[i + 2]; new links are added after the loop.
   std::erase_if(links_, [](const auto& link) { return link->closed(); });
   const bool accepting = accept_again_.expired();
   std::vector<pollfd> polled = {{wake_.get(), POLLIN, 0},
@@ -103,7 +104,7 @@ void ControlServer::Wait() {
     const int events = link->flushed() ? POLLIN : POLLIN | POLLOUT;
     polled.push_back({link->fd(), static_cast<short>(events), 0});
   }
-  // Poll again after a signal: DropSilent must not run before all arrived data is read.
+  // Polls again after a signal, because DropSilent() must not run before all arrived data is read.
   int ready = 0;
   do {
     ready = ::poll(polled.data(), polled.size(), NextTimeout().poll_timeout_ms());
@@ -159,8 +160,8 @@ void ControlServer::Serve(Link& link, short events) {
     if ((events & POLLOUT) != 0) link.Flush();
     if ((events & (POLLIN | POLLHUP | POLLERR)) == 0) return;
     const bool open = link.Receive();
-    // Messages before the end of the stream come first: a rank's "done" or failure precedes its
-    // close.
+    // Handles messages before the end of the stream, because a rank sends "done" or a failure
+    // before it closes the connection.
     if (const auto claim = link.TakeClaim()) Admit(link, *claim);
     while (const auto frame = link.TakeFrame()) handler_.OnFrame(link.rank(), *frame);
     if (!open) Drop(link, kClosedWithoutDone);
@@ -169,7 +170,7 @@ void ControlServer::Serve(Link& link, short events) {
     Drop(link,
          gone ? kClosedWithoutDone : fmt::format("broke the control protocol: {}", error.what()));
   } catch (const std::exception& error) {
-    // Includes Json's exceptions: a field is missing or has the wrong type.
+    // Includes Json's exceptions for a field that is missing or has the wrong type.
     Drop(link, fmt::format("broke the control protocol: {}", error.what()));
   }
 }
@@ -179,7 +180,7 @@ void ControlServer::Admit(Link& link, const std::string& claim) {
   try {
     identity = CheckClaim(credentials_, link.hello(), claim);
   } catch (const Error& error) {
-    // No answer: a client without the token learns nothing, not even the generation.
+    // Does not answer, so that a client without the token learns nothing, not even the generation.
     const bool forged = error.code() == ErrorCode::kPermissionDenied;
     Count(forged ? &Refusals::proof : &Refusals::malformed);
     return link.Close();
@@ -192,7 +193,7 @@ void ControlServer::Admit(Link& link, const std::string& claim) {
   }
   link.Send(MakeVerdict(credentials_, link.hello(), claim, verdict, options_.generation));
   if (!accepted) return link.Close();
-  // For ever: a rank that was lost cannot join again, as its peers have counted it as failed. A
+  // Set permanently: a lost rank cannot join again, because its peers have counted it as failed. A
   // restart is another generation.
   joined_[identity.rank] = true;
   link.SetRank(static_cast<int>(identity.rank));

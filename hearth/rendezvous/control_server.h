@@ -20,7 +20,7 @@ namespace hearth::rendezvous {
 
 // Counts of connections that did not become a member, by reason.
 struct Refusals {
-  int malformed = 0;   // other protocols
+  int malformed = 0;   // does not use this protocol
   int proof = 0;       // wrong token, or a replay of an earlier handshake
   int generation = 0;  // an older or newer attempt
   int rank = 0;        // no such rank, or a rank that has already joined
@@ -36,45 +36,46 @@ struct ControlServerOptions {
   uint32_t generation = 0;
   int world = 1;
   double handshake_timeout_s = 5;
-  double heartbeat_interval_s = 1;  // of both sides; sent to the members
+  double heartbeat_interval_s = 1;  // of both sides; sent to the members in the welcome
   double heartbeat_timeout_s = 10;
   Json welcome;  // the first message to every member
 };
 
-// Server for authenticated connections to the ranks of one generation, monitored by heartbeats.
-// Transports messages without interpreting them. One service thread does all I/O; it never blocks
-// on a single peer.
+// Accepts authenticated connections from the ranks of one generation and monitors them by
+// heartbeats. Transports messages without interpreting them. One service thread does all I/O and
+// never blocks on a single peer.
 class ControlServer {
  public:
   static constexpr int kAllRanks = -1;
 
-  // All calls are made by the service thread. An Error thrown by OnFrame drops the member.
+  // The service thread makes all calls. An Error thrown by OnFrame drops the member.
   class Handler {
    public:
     virtual ~Handler() = default;
     virtual void OnJoin(int rank, const std::string& peer) = 0;
     virtual void OnFrame(int rank, const Json& frame) = 0;
-    // The member is lost. `reason` is a predicate: "went away ..." (kUnavailable: its connection
-    // has closed) or "has been silent ..." (kDeadlineExceeded).
+    // Called when a member is lost. `reason` is a predicate: "went away ..." (kUnavailable: its
+    // connection has closed) or "has been silent ..." (kDeadlineExceeded).
     virtual void OnLost(int rank, ErrorCode code, const std::string& reason) = 0;
-    // Timer: OnAlarm is called at the time of NextAlarm.
+    // Timer: OnAlarm is called when NextAlarm() has passed.
     virtual Deadline NextAlarm() = 0;
     virtual void OnAlarm() = 0;
   };
 
-  // Starts listening at once; `handler` outlives the server.
+  // Starts listening at once; `handler` must outlive the server.
   ControlServer(ControlServerOptions options, Handler& handler);
   ~ControlServer();
 
   int port() const { return listener_.port(); }
 
-  // Any thread; to one rank or kAllRanks. Messages to a rank that is not connected are dropped.
+  // Sends to one rank or to kAllRanks. Any thread. Messages to a rank that is not connected are
+  // dropped.
   void Send(int rank, const Json& message);
 
   Refusals refusals() const;
 
-  // Delivers pending messages, for at most a second, and closes all connections. Idempotent; not
-  // from the service thread.
+  // Delivers pending messages, for at most a second, and closes all connections. Idempotent; must
+  // not be called from the service thread.
   void Stop();
 
  private:
@@ -84,8 +85,8 @@ class ControlServer {
   void Wait();
   Deadline NextTimeout();
   void Accept();
-  // True if one more client may be accepted now; drops the oldest unauthenticated client if there
-  // are too many.
+  // Returns true if one more client may be accepted now. Drops the oldest unauthenticated client if
+  // there are too many.
   bool DropOldestIfFull();
   void Serve(Link& link, short events);
   void Admit(Link& link, const std::string& claim);
@@ -104,7 +105,7 @@ class ControlServer {
 
   // Used by the service thread only.
   std::vector<std::unique_ptr<Link>> links_;
-  std::vector<bool> joined_;  // by rank: a rank joins once per generation
+  std::vector<bool> joined_;  // by rank; a rank may join once per generation
   Deadline next_beat_;
   Deadline accept_again_ = Deadline::After(0);
   Deadline stop_by_ = Deadline::Never();

@@ -175,7 +175,7 @@ TEST_F(ControlServerTest, FramesBeforeTheVerdictAreNotParsed) {
 TEST_F(ControlServerTest, SlowHandshakeEndsAtItsDeadline) {
   Start(0.1);
   Connection connection = Connect();
-  connection.Write("HEARTH1\n", Soon());  // the start of a claim, and then nothing
+  connection.Write("HEARTH1\n", Soon());  // the start of a claim, then nothing
   const auto begin = std::chrono::steady_clock::now();
   AwaitEnd(connection);
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30));
@@ -201,7 +201,7 @@ TEST_F(ControlServerTest, ResetConnectionsAreCounted) {
        {ResetStage::kBeforeHello, ResetStage::kInTheProof, ResetStage::kAfterTheProof}) {
     for (int i = 0; i < 20; ++i, ++clients) ResetAt(stage, Connect());
   }
-  // Accepted after all of them.
+  // The server accepts it after all others.
   const Connection member = Join(0);
   EXPECT_EQ(server_->refusals().total(), clients);
   EXPECT_EQ(server_->refusals().proof, 20);
@@ -242,7 +242,7 @@ TEST_F(ControlServerTest, SilentMemberIsLostAfterTheHeartbeatTimeout) {
 }
 
 TEST_F(ControlServerTest, MemberThatDoesNotReadIsLostAndBlocksNoOther) {
-  Start(5, 60);  // long timeouts: neither sends heartbeats during the encoding
+  Start(5, 60);  // timeouts long enough that no heartbeat is needed during the encoding
   const Connection stuck = Join(0);
   Connection other = Join(1);
   const Json large = {{"type", "large"}, {"value", std::string(kMaxFrameBytes - 100, 'x')}};

@@ -7,12 +7,12 @@
 namespace hearth::rendezvous {
 namespace {
 
-// A driver that takes no events must not run out of memory. Other events are few.
+// Limits memory if the driver reads no events. Other events are few.
 constexpr size_t kMaxLogLines = 4096;
 
 CoordinatorOptions Checked(CoordinatorOptions options) {
   Require(options.world >= 1, ErrorCode::kInvalidArgument,
-          "a cluster needs at least one rank, not world {}", options.world);
+          "a cluster needs at least one rank, but world is {}", options.world);
   Require(options.heartbeat_interval_s > 0 &&
               options.heartbeat_interval_s < options.heartbeat_timeout_s,
           ErrorCode::kInvalidArgument,
@@ -39,7 +39,7 @@ Coordinator::Coordinator(CoordinatorOptions options)
       membership_(options_.world),
       peers_(static_cast<size_t>(options_.world)),
       events_(kMaxLogLines) {
-  // The first callback may run before the pointer is set: it waits for the lock.
+  // Locked because the first callback may run before the pointer is set; it waits for the lock.
   const std::lock_guard lock(mutex_);
   server_ = std::make_unique<ControlServer>(ServerOptions(options_),
                                             static_cast<ControlServer::Handler&>(*this));
@@ -97,23 +97,23 @@ void Coordinator::Close() {
     closed_ = true;
     changed_.notify_all();
   }
-  // Without the lock: the service thread may need it to finish.
+  // Called without the lock, which the service thread may need to finish.
   server_->Stop();
 }
 
 void Coordinator::OnJoin(int rank, const std::string& peer) {
   const std::lock_guard lock(mutex_);
   peers_[static_cast<size_t>(rank)] = peer;
-  // The rank was not connected when the failure was sent to all.
+  // The rank was not yet connected when the failure was sent to all ranks.
   if (failure_) server_->Send(rank, {{"type", "failure"}, {"failure", failure_->ToJson()}});
 }
 
 void Coordinator::OnFrame(int rank, const Json& frame) {
-  // A missing or wrong field throws Json's exception; the server then drops the member.
+  // A missing or wrong field throws Json's exception, for which the server drops the member.
   const auto type = frame.at("type").get<std::string>();
   if (type == "heartbeat") return;
   const std::lock_guard lock(mutex_);
-  // Nothing completes after a failure: every rank gets the failure as its answer.
+  // Nothing completes after a failure: every rank receives the failure instead of an answer.
   if (failure_ && (type == "reserve" || type == "gather")) return;
   if (type == "reserve") {
     OnReserve(rank, frame);
@@ -129,13 +129,13 @@ void Coordinator::OnFrame(int rank, const Json& frame) {
   } else if (type == "log") {
     events_.AddLogLine({rank, frame.at("value")});
   } else if (type == "done") {
-    // A repeated "done" counts once.
+    // A repeated "done" is counted once.
     if (!membership_.done(rank)) ++done_;
     membership_.SetDone(rank);
     events_.AddEvent({rank, frame.at("value")});
   } else if (type == "failure") {
     Failure failure = Failure::FromJson(frame.at("failure"));
-    // Not what the message says: the connection is authenticated for this rank.
+    // Overrides the rank in the message, because the connection is authenticated for this one.
     failure.rank = rank;
     OnFailure(std::move(failure));
   } else {
@@ -195,9 +195,10 @@ void Coordinator::OnAlarm() {
                                      membership_.DescribeReservation())});
 }
 
-// A rank may notice that another rank left before this thread has read that rank's failure or found
-// it lost. So a consequence waits for its cause, which is known after heartbeat_timeout_s at the
-// latest. Without a cause by then, the first consequence is the failure.
+// A rank may notice that another rank left before this thread has read that rank's failure or
+// noticed its loss. Therefore a consequence waits for its cause, which is known after
+// heartbeat_timeout_s at the latest. If none is known by then, the first consequence is reported as
+// the failure.
 void Coordinator::OnFailure(Failure failure) {
   if (!failure.consequence) return SetFailure(std::move(failure));
   consequence_ranks_.insert(failure.rank);
@@ -217,7 +218,7 @@ bool Coordinator::AllReportConsequences() const {
 }
 
 void Coordinator::SetFailure(Failure failure) {
-  // The first failure is kept: later ones are mostly its consequences.
+  // Keeps the first failure, because later ones are mostly its consequences.
   if (failure_) return;
   if (failure.rank >= 0 && failure.host.empty()) failure.host = HostOf(failure.rank);
   failure_ = std::move(failure);

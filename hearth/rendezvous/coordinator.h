@@ -1,4 +1,4 @@
-// Rendezvous of one attempt (generation) of a run, in the driver or in rank 0's worker: collects
+// Rendezvous of one attempt (generation) of a run, in the driver or in rank 0's worker. Collects
 // reservations, sends the member list, gathers values, forwards events, and reports the first
 // failure to every rank. docs/format_control.md describes the messages.
 #pragma once
@@ -23,37 +23,37 @@
 namespace hearth::rendezvous {
 
 // Options of Coordinator.
-struct CoordinatorOptions : ControlServerOptions {  // `welcome` is set by the coordinator
-  std::string advertise_host;     // the address that members connect to; empty: bind_host
+struct CoordinatorOptions : ControlServerOptions {  // the coordinator sets `welcome`
+  std::string advertise_host;     // address to which members connect; empty: bind_host
   double reserve_timeout_s = 60;  // from the first reservation to the last
 };
 
-// Any thread may call it. A service thread does the work.
+// Any thread may call it. A service thread does all I/O.
 class Coordinator : private ControlServer::Handler {
  public:
   // Starts listening at once. Throws kInvalidArgument for invalid options.
   explicit Coordinator(CoordinatorOptions options);
-  ~Coordinator() override;  // closes
+  ~Coordinator() override;  // calls Close()
 
   const std::string& host() const { return options_.advertise_host; }
   int port() const { return server_->port(); }
 
-  // Every rank's info, by rank. Throws kDeadlineExceeded, naming the missing ranks, and kAborted if
-  // a rank has failed.
+  // Returns every rank's info, by rank. Throws kDeadlineExceeded, naming the missing ranks, and
+  // kAborted if a rank has failed.
   std::vector<Json> WaitForReservations(Deadline deadline);
 
-  // Returns the oldest event not yet taken, including Done()'s value. Empty at the deadline; empty
-  // at once if none is left after Close() or, once, after a failure. Does not throw. Only the
-  // newest 4096 log lines are kept; all other events are kept until taken.
+  // Returns and removes the oldest event; the values of Done() are events, too. Empty at the
+  // deadline. If no event is left, also empty at once after Close() and, once, after a failure.
+  // Does not throw. Only the newest 4096 log lines are kept; all other events are kept until taken.
   std::optional<Event> NextEvent(Deadline deadline);
-  // Log lines dropped for newer ones since the last call.
+  // Number of log lines dropped in favour of newer ones since the last call.
   int64_t TakeDroppedLogLines();
 
   // Sends to every connected member.
   void Broadcast(const Json& value);
 
   // Reports a failure that the members cannot detect themselves; ignored after an earlier failure.
-  // Rank -1 means no particular rank: `message` is then the whole text.
+  // Rank -1 stands for no particular rank; `message` is then the whole text.
   void Fail(int rank, const std::string& host, const std::string& message);
 
   std::optional<Failure> failure() const;
@@ -72,14 +72,14 @@ class Coordinator : private ControlServer::Handler {
   Deadline NextAlarm() override;
   void OnAlarm() override;
 
-  // mutex_ is held.
+  // These require mutex_ to be locked.
   void OnReserve(int rank, const Json& frame);
   void OnGather(int rank, const Json& frame);
-  // Returns false for a frame of another type.
+  // Answers a request; returns false for another type of frame.
   bool OnRequest(int rank, const std::string& type, const Json& frame);
   void OnFailure(Failure failure);
   void SetFailure(Failure failure);
-  // Whether all ranks that have joined and are not done have reported a consequence.
+  // True if every rank that has joined and is not done has reported a consequence.
   bool AllReportConsequences() const;
   const std::string& HostOf(int rank) const;
 
@@ -89,18 +89,18 @@ class Coordinator : private ControlServer::Handler {
   std::condition_variable changed_;
   Membership membership_;
   StepTracker step_tracker_;
-  std::vector<std::string> peers_;  // by rank: its address, until its reservation names its host
+  std::vector<std::string> peers_;  // by rank: address, used until the host name is known
   Deadline reserve_by_ = Deadline::Never();
   EventQueue events_;
   std::optional<Failure> failure_;
   std::optional<Failure> consequence_;  // the first one, until its cause is known
-  std::set<int> consequence_ranks_;     // those that have reported one
+  std::set<int> consequence_ranks_;     // ranks that have reported a consequence
   Deadline cause_by_ = Deadline::Never();
-  bool unreported_failure_ = false;  // not yet returned by NextEvent
+  bool unreported_failure_ = false;  // failure_ has not yet ended a NextEvent()
   int done_ = 0;
   bool closed_ = false;
 
-  // Last: its thread uses all other members, and ends first.
+  // Declared last: its thread uses all other fields, and ends before they are destroyed.
   std::unique_ptr<ControlServer> server_;
 };
 

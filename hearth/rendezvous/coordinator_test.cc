@@ -63,7 +63,7 @@ TEST(Coordinator, EventsArriveInOrderWithTheirRank) {
   EXPECT_FALSE(coordinator.NextEvent(Deadline::After(0.01)));
 }
 
-// A validation of a net with a thousand outputs writes a thousand lines.
+// The validation of a net with a thousand outputs writes a thousand log lines.
 TEST(Coordinator, EventsAreKeptUnderThousandsOfLogLines) {
   const auto options = TestOptions(1);
   Coordinator coordinator(options);
@@ -120,7 +120,7 @@ TEST(Coordinator, KeepsTheFirstFailure) {
   EXPECT_EQ(coordinator.failure()->Describe(), "Spark lost the executor on node3");
 }
 
-// A rank that has noticed that another one left.
+// Report of a rank that noticed only that another rank left.
 Failure Consequence() {
   return {.code = ErrorCode::kUnavailable, .message = "a peer left", .consequence = true};
 }
@@ -213,7 +213,7 @@ TEST(Coordinator, AFailureEndsTheWaitForAnEventOnce) {
   EXPECT_FALSE(coordinator.NextEvent(Deadline::After(60)));
   EXPECT_FALSE(soon.expired());
   EXPECT_TRUE(coordinator.failure());
-  EXPECT_FALSE(coordinator.NextEvent(Deadline::After(0.05)));  // waits again
+  EXPECT_FALSE(coordinator.NextEvent(Deadline::After(0.05)));  // reported once: this call waits
   failing.Join();
 }
 
@@ -239,7 +239,7 @@ TEST(Coordinator, UnknownMessageTypeIsAFailureOfItsRank) {
 
 TEST(Coordinator, InvalidOptionsAreRejected) {
   auto options = TestOptions(0);
-  EXPECT_THAT(Thrown([&] { Coordinator coordinator(options); }).message(), HasSubstr("world 0"));
+  EXPECT_THAT(Thrown([&] { Coordinator coordinator(options); }).message(), HasSubstr("world is 0"));
   options = TestOptions(1);
   options.heartbeat_interval_s = 20;
   EXPECT_EQ(Thrown([&] { Coordinator coordinator(options); }).code(), ErrorCode::kInvalidArgument);

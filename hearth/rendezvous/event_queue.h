@@ -17,14 +17,15 @@ struct Event {
   Json value;
 };
 
-// Events are kept until they are taken, as decisions depend on them. Only the newest log lines are
-// kept: a net with a thousand outputs writes thousands. Not thread-safe.
+// Keeps events until they are taken, because decisions depend on them. Keeps only the newest log
+// lines, because there may be many: a net with a thousand outputs writes thousands. Not
+// thread-safe.
 class EventQueue {
  public:
   explicit EventQueue(size_t max_log_lines) : max_log_lines_(max_log_lines) {}
 
   bool empty() const { return events_.empty() && log_lines_.empty(); }
-  // Log lines dropped for newer ones since the last call.
+  // Number of log lines dropped in favour of newer ones since the last call.
   int64_t TakeDropped() { return std::exchange(dropped_, 0); }
 
   void AddEvent(Event event) { events_.push_back({next_++, std::move(event)}); }
@@ -36,7 +37,7 @@ class EventQueue {
     log_lines_.push_back({next_++, std::move(line)});
   }
 
-  // Takes the oldest event; empty if there is none.
+  // Removes and returns the oldest event; empty if there is none.
   std::optional<Event> Take() {
     if (empty()) return std::nullopt;
     const bool is_event = !events_.empty() && (log_lines_.empty() || IsEventFirst());

@@ -11,7 +11,7 @@ std::string Failure::Describe() const {
 
 std::string Shortened(const std::string& text) {
   if (text.size() <= kMaxFailureText) return text;
-  // True inside a UTF-8 character, where a cut would leave invalid bytes.
+  // True inside a multi-byte UTF-8 character, where a cut would leave invalid bytes.
   const auto is_inside = [&](size_t at) { return (text[at] & 0xc0) == 0x80; };
   // The start says what failed; the end of a traceback says why.
   size_t head = kMaxFailureText * 3 / 4, tail = text.size() - kMaxFailureText / 4;

@@ -8,34 +8,34 @@
 
 namespace hearth::rendezvous {
 
-// Limit of a failure's text, which is sent to every rank; Shortened keeps the start and end of
-// longer texts.
+// Maximum length of a failure's text, which is sent to every rank. Shortened() keeps the start and
+// the end of a longer text.
 inline constexpr size_t kMaxFailureText = 32 << 10;
 std::string Shortened(const std::string& text);
 
 // The first failure of a run, as reported to every rank and the driver.
 struct Failure {
-  int rank = -1;          // -1: no particular rank (missing reservations, the coordinator itself)
-  std::string host = {};  // of that rank
+  int rank = -1;          // -1: no particular rank (missing reservations, the coordinator)
+  std::string host = {};  // host of that rank
   ErrorCode code = ErrorCode::kInternal;
-  std::string message = {};  // the rank's own text, or how it was lost
-  bool lost = false;         // disconnected or stopped responding without reporting an error
-  int64_t iteration = -1;    // of a training; -1: before the first
+  std::string message = {};  // the rank's own text, or how the rank was lost
+  bool lost = false;         // disconnected or silent, without reporting an error
+  int64_t iteration = -1;    // iteration of a training; -1: before the first
   std::string layer = {};    // empty: not in a layer
-  bool consequence = false;  // the rank only noticed that another one left; see Coordinator
+  bool consequence = false;  // the rank only noticed that another one left; see coordinator.cc
 
   // "rank 1 on host h failed: layer conv1: ..." or "rank 1 on host h went away ...".
   std::string Describe() const;
-  // Whether rank `own` has reported it about itself.
+  // True if rank `own` has reported this failure about itself.
   bool IsReportOf(int own) const { return rank == own && !lost; }
 
-  // Limits the size of the message.
+  // Shortens a long message.
   Json ToJson() const;
   // Missing fields keep their defaults; a field of a wrong type throws Json's exception.
   static Failure FromJson(const Json& json);
 };
 
-// For waits on another rank: throws kAborted with Describe()'s text.
+// Throws kAborted with Describe()'s text. For waits for another rank that end with a failure.
 [[noreturn]] void ThrowFailure(const Failure& failure);
 
 }  // namespace hearth::rendezvous

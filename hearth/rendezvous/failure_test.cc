@@ -43,7 +43,7 @@ TEST(Failure, ALongTextIsShortenedBetweenCharacters) {
     for (int i = 0; i < 20'000; ++i) text += "\u20ac";  // three bytes each
     const std::string kept = Shortened(text);
     EXPECT_LT(kept.size(), kMaxFailureText + 100);
-    EXPECT_NO_THROW(Json(kept).dump());  // is UTF-8
+    EXPECT_NO_THROW(Json(kept).dump());  // dump() requires valid UTF-8
   }
 }
 
@@ -83,7 +83,7 @@ TEST(Failure, AShortenedTextKeepsBothEndsAndCountsTheRest) {
   const size_t omitted = text.size() - kMaxFailureText;
   EXPECT_NE(kept.find(fmt::format("[... {} bytes omitted ...]", omitted)), std::string::npos);
   EXPECT_EQ(Failure{.message = text}.ToJson().at("message"), kept);
-  // Bytes that are no characters do not make it longer.
+  // Invalid UTF-8 must not make the result longer.
   EXPECT_LT(Shortened(std::string(100'000, '\x80')).size(), kMaxFailureText + 100);
 }
 

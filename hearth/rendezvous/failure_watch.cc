@@ -5,7 +5,7 @@
 namespace hearth::rendezvous {
 
 struct FailureWatch::State {
-  // Held while callbacks run. Acquired before failure_mutex, which callbacks may need for
+  // Locked while callbacks run. Locked before failure_mutex, which callbacks may lock by calling
   // failure().
   std::mutex callbacks_mutex;
   std::list<Callback> callbacks;
@@ -17,7 +17,7 @@ struct FailureWatch::State {
 FailureWatch::FailureWatch() : state_(std::make_shared<State>()) {}
 
 FailureWatch::Subscription FailureWatch::Subscribe(Callback callback) {
-  // Held over both steps: a failure between them would be missed or reported twice.
+  // Locked during both steps, because a failure between them would be missed or reported twice.
   const std::lock_guard lock(state_->callbacks_mutex);
   Subscription subscription;
   if (const auto known = failure()) {
@@ -34,7 +34,7 @@ void FailureWatch::Set(const Failure& failure) {
   {
     const std::lock_guard inner(state_->failure_mutex);
     if (state_->failure) return;
-    // Before the callbacks run: they may ask failed().
+    // Set before the callbacks run, because they may call failed().
     state_->failure = failure;
   }
   for (const Callback& callback : state_->callbacks) callback(failure);
@@ -62,8 +62,8 @@ void FailureWatch::Subscription::Cancel() noexcept {
   if (!state_) return;
   {
     const std::lock_guard lock(state_->callbacks_mutex);
-    // The lock waits for a running callback. Erasing one position of a list keeps the others'
-    // positions.
+    // Locking waits for a running callback. Erasing an element of a list keeps other iterators
+    // valid.
     state_->callbacks.erase(position_);
   }
   state_.reset();

@@ -10,22 +10,22 @@
 
 namespace hearth::rendezvous {
 
-// Holds the first failure and calls its subscribers. Any thread may call it.
+// Stores the first failure and calls its subscribers. Any thread may call it.
 class FailureWatch {
  public:
-  // Must neither subscribe nor destroy a subscription of the same watch.
+  // A callback must neither subscribe nor destroy a subscription of the same watch.
   using Callback = std::function<void(const Failure&)>;
 
-  // Its callback may be called until the destructor returns, which waits for a running call. A
-  // subscription may outlive the watch.
+  // A registered callback (see below). May outlive the watch.
   class Subscription;
 
   FailureWatch();
 
-  // Calls `callback` once: at once if a failure is known, else from the thread of Set().
+  // Calls `callback` once: immediately if a failure is known, else from the thread that calls
+  // Set().
   [[nodiscard]] Subscription Subscribe(Callback callback);
 
-  // Keeps the first failure and calls the callbacks; later failures are ignored.
+  // Stores the first failure and calls the callbacks; ignores later failures.
   void Set(const Failure& failure);
 
   bool failed() const;
@@ -36,8 +36,8 @@ class FailureWatch {
   std::shared_ptr<State> state_;
 };
 
-// A registered callback. After Cancel or its destructor returns, no call is running or follows:
-// they wait for a running one without a deadline, so the callback must not wait for their thread.
+// A registered callback. Cancel() and the destructor wait, without a deadline, for a running call;
+// no call follows afterwards. Therefore the callback must not wait for the thread that cancels it.
 class FailureWatch::Subscription {
  public:
   Subscription() = default;

@@ -1,4 +1,4 @@
-// Compares the worked bytes of docs/format_control.md with the code's output.
+// Compares the example bytes in docs/format_control.md with the code's output.
 #include <gtest/gtest.h>
 
 #include <fstream>

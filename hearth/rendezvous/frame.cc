@@ -10,8 +10,8 @@ namespace hearth::rendezvous {
 namespace {
 
 constexpr size_t kLengthBytes = 4;
-// Flag in a frame's length: the message continues in the next frame.
-// A length is at most 1 MiB, so the upper bits are free.
+// Flag in a frame's length: the message continues in the next frame. A length is at most 1 MiB, so
+// the upper bits are unused.
 constexpr uint32_t kMoreFollows = 1u << 31;
 
 }  // namespace
@@ -45,8 +45,9 @@ std::string EncodeMessage(const Json& message) {
 
 namespace {
 
-// Maximum nesting of arrays and objects. Scans the text, which is much faster than a callback of
-// the parser. In invalid JSON it is right up to the first syntax error, where the parser stops.
+// Returns the maximum nesting of arrays and objects. Scans the text, which is much faster than a
+// callback of the parser. For invalid JSON, the result is right up to the first syntax error, where
+// the parser stops.
 int DeepestNesting(std::string_view text) {
   int open = 0;
   int deepest = 0;
@@ -88,8 +89,8 @@ std::optional<Json> FrameReader::Next() {
     const size_t size = length & ~kMoreFollows;
     Require(size <= kMaxFrameBytes, ErrorCode::kDataLoss,
             "a control frame has a length of {} bytes, over the limit of {}", size, kMaxFrameBytes);
-    // A message has one encoding. Small frames that never end would cost a client little and this
-    // process much.
+    // A message has only one valid encoding. Otherwise small frames that never end would cost a
+    // client little but this process much.
     Require(!more || size == kMaxFrameBytes, ErrorCode::kDataLoss,
             "a control frame of {} bytes has the continuation flag, but is not full", size);
     Require(parts_.size() + size <= kMaxMessageBytes, ErrorCode::kDataLoss,

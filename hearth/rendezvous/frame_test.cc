@@ -25,7 +25,7 @@ TEST(Frame, MessagesAreReadFromAnyFragmentation) {
 
 TEST(Frame, ALongMessageIsSplitIntoFrames) {
   for (const size_t size : {kMaxFrameBytes - 8, kMaxFrameBytes - 7, 3 * kMaxFrameBytes + 5}) {
-    const Json message = {{"a", std::string(size, 'x')}};  // 8 bytes of JSON around it
+    const Json message = {{"a", std::string(size, 'x')}};  // the JSON has 8 more bytes
     const std::string stream = EncodeMessage(message) + EncodeMessage({{"b", 1}});
     const size_t frames = (size + 8 + kMaxFrameBytes - 1) / kMaxFrameBytes;
     EXPECT_EQ(EncodeMessage(message).size(), size + 8 + 4 * frames);

@@ -21,9 +21,8 @@ std::string Join(std::string_view a, std::string_view b, std::string_view c = {}
   return bytes.append(a).append(b).append(c);
 }
 
-// The verdict of a response with a valid proof.
-// The proof is checked before the verdict is believed: another program must not be able to make a
-// rank report that its generation is wrong.
+// Returns the verdict of a response with a valid proof. Checks the proof first: otherwise another
+// program could make a rank report that its generation is wrong.
 Verdict ReadVerdict(const Credentials& credentials, std::string_view hello, std::string_view claim,
                     std::string_view answer, const std::string& peer) {
   const std::string_view body = answer.substr(0, kVerdictProofAt);
@@ -63,8 +62,9 @@ Credentials::Credentials(std::string_view token, std::string service)
   key_ = HexDecode(token);
 }
 
-// HMAC(token, side 0 service 0 transcript). The transcript contains a nonce of each peer, so a
-// proof is valid for one connection. `side` keeps a peer's own proof from being sent back to it.
+// Returns HMAC(token, side 0 service 0 transcript). The transcript contains a nonce of each peer,
+// so a proof is valid for one connection only. `side` prevents an attacker from sending a peer's
+// own proof back to it.
 std::string Credentials::Prove(std::string_view side, std::string_view transcript) const {
   const std::string zero(1, '\0');
   return HmacSha256(key_, Join(Join(side, zero), Join(service_, zero), transcript));
@@ -101,7 +101,7 @@ void OfferHandshake(Connection& connection, const Credentials& credentials, Iden
                     Deadline deadline) {
   std::string hello(kHelloBytes, '\0');
   connection.Read(hello.data(), hello.size(), deadline);
-  // Nothing has been sent so far: another program on that port learns nothing.
+  // Checked before anything is sent, so that another program on that port learns nothing.
   Require(hello.starts_with(kMagic), ErrorCode::kPermissionDenied,
           "{} does not use Hearth's protocol; check host and port", connection.peer());
   const std::string claim = MakeClaim(credentials, hello, RandomBytes(kNonceBytes), identity);
@@ -110,7 +110,7 @@ void OfferHandshake(Connection& connection, const Credentials& credentials, Iden
   try {
     connection.Read(answer.data(), answer.size(), deadline);
   } catch (const Error& error) {
-    // kUnavailable here means a rejected proof: the server closes without an answer.
+    // kUnavailable here means that the proof was rejected: the server closes without an answer.
     if (error.code() != ErrorCode::kUnavailable) throw;
     Throw(ErrorCode::kPermissionDenied, "{} rejected the token of rank {}", connection.peer(),
           identity.rank);
@@ -125,7 +125,8 @@ void AcceptHandshake(Connection& connection, const Credentials& credentials, Ide
   connection.Write(hello, deadline);
   std::string claim(kClaimBytes, '\0');
   connection.Read(claim.data(), claim.size(), deadline);
-  // Throws without an answer. A client that knows the token gets a verdict, also if it is rejected.
+  // Throws without sending an answer. A client that knows the token gets a verdict even if it is
+  // rejected.
   const Identity client = CheckClaim(credentials, hello, claim);
   Verdict verdict = Verdict::kAccepted;
   if (client.generation != identity.generation) {
@@ -135,7 +136,7 @@ void AcceptHandshake(Connection& connection, const Credentials& credentials, Ide
   }
   connection.Write(MakeVerdict(credentials, hello, claim, verdict, identity.generation), deadline);
   Require(verdict == Verdict::kAccepted, ErrorCode::kPermissionDenied,
-          "{} expects rank {} of generation {}, this is rank {} of generation {}",
+          "{} expects rank {} of generation {}, but this is rank {} of generation {}",
           connection.peer(), client.rank, client.generation, identity.rank, identity.generation);
 }
 

@@ -1,6 +1,7 @@
-// Mutual authentication of two peers that share a token, before any other data is parsed. Messages
-// of fixed size; docs/format_control.md describes the bytes. The functions come first, then both
-// halves for a thread that blocks; a server of many clients (control_server.h) uses the functions.
+// Mutual authentication of two peers that share a token, before any other data is parsed. The
+// messages have fixed sizes; docs/format_control.md describes the bytes. A server of many clients
+// (control_server.h) uses the functions for single messages; a thread that may block uses
+// OfferHandshake and AcceptHandshake.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +15,11 @@
 namespace hearth::rendezvous {
 
 inline constexpr size_t kNonceBytes = 32;
-inline constexpr size_t kHelloBytes = 40;    // magic, server nonce
-inline constexpr size_t kClaimBytes = 80;    // magic, client nonce, generation, rank, proof
+inline constexpr size_t kHelloBytes = 40;    // magic, the server's nonce
+inline constexpr size_t kClaimBytes = 80;    // magic, the client's nonce, generation, rank, proof
 inline constexpr size_t kVerdictBytes = 37;  // verdict, the server's generation, proof
 
-// The service of the connections between coordinator and members.
+// Service name of the connections between coordinator and members.
 inline constexpr const char* kControlService = "control";
 
 // Parameters that both peers share. `service` prevents a proof for one service from being used for
@@ -35,8 +36,8 @@ class Credentials {
   std::string service_;
 };
 
-// The rank that a client claims to be; if only servers have ranks, the server that it wants to
-// reach.
+// The rank that a client claims to be, or, if only servers have ranks, the rank of the server that
+// the client wants to reach.
 struct Identity {
   uint32_t generation = 0;
   uint32_t rank = 0;
@@ -51,17 +52,17 @@ std::string MakeClaim(const Credentials& credentials, std::string_view hello,
 std::string MakeVerdict(const Credentials& credentials, std::string_view hello,
                         std::string_view claim, Verdict verdict, uint32_t generation);
 
-// Throws kInvalidArgument if the bytes are not from a Hearth client, kPermissionDenied if they
-// prove another token, service or connection (a replay).
+// Throws kInvalidArgument if the bytes are not from a Hearth client, kPermissionDenied if the proof
+// is for another token, service or connection (a replay).
 Identity CheckClaim(const Credentials& credentials, std::string_view hello, std::string_view claim);
 
-// The client's half. Throws kPermissionDenied if the server rejects the client or fails to
-// authenticate, kDeadlineExceeded or kUnavailable as Connection does. The deadline limits the whole
-// handshake, also if the peer sends byte by byte.
+// Client side. Throws kPermissionDenied if the server rejects the client or fails to authenticate,
+// and the errors of Connection, such as kDeadlineExceeded and kUnavailable. The deadline limits the
+// whole handshake, even if the peer sends it byte by byte.
 void OfferHandshake(Connection& connection, const Credentials& credentials, Identity identity,
                     Deadline deadline);
-// The server's half, which accepts only clients with this `identity`. Throws as CheckClaim does,
-// kPermissionDenied for another identity, which is also sent to the client, and as Connection does.
+// Server side; accepts only clients with this `identity`. Throws the errors of CheckClaim and
+// Connection, and kPermissionDenied for another identity, of which the client is notified.
 void AcceptHandshake(Connection& connection, const Credentials& credentials, Identity identity,
                      Deadline deadline);
 

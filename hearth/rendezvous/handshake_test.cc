@@ -19,7 +19,7 @@ using testing::HasSubstr;
 const std::string kToken(64, '5');
 constexpr Identity kRank1 = {.generation = 3, .rank = 1};
 
-// Runs both halves against each other; the errors of both sides.
+// Errors of both sides of a handshake.
 struct Outcome {
   std::string client, server;
 };
@@ -70,14 +70,14 @@ TEST(Handshake, AnOlderGenerationGetsTheReason) {
   const Credentials credentials(kToken, "control");
   const Outcome outcome = Shake(credentials, credentials, {.generation = 4, .rank = 1});
   EXPECT_THAT(outcome.client, HasSubstr("generation 3: it serves generation 4"));
-  EXPECT_THAT(outcome.server, HasSubstr("expects rank 1 of generation 3, this is rank 1 of"));
+  EXPECT_THAT(outcome.server, HasSubstr("expects rank 1 of generation 3, but this is rank 1 of"));
 }
 
 TEST(Handshake, AnotherRankGetsTheReason) {
   const Credentials credentials(kToken, "feed");
   const Outcome outcome = Shake(credentials, credentials, {.generation = 3, .rank = 2});
   EXPECT_THAT(outcome.client, HasSubstr("rejected rank 1: there is no such rank"));
-  EXPECT_THAT(outcome.server, HasSubstr("expects rank 1 of generation 3, this is rank 2 of"));
+  EXPECT_THAT(outcome.server, HasSubstr("expects rank 1 of generation 3, but this is rank 2 of"));
 }
 
 TEST(Handshake, AReplayedClaimIsRejected) {
@@ -136,7 +136,8 @@ TEST(Handshake, ASilentServerTimesOut) {
   EXPECT_EQ(error.code(), ErrorCode::kDeadlineExceeded);
 }
 
-// For claims and hellos: each byte arrives in time, but the whole would take eight seconds.
+// Tests clients and servers. Each byte arrives in time, but the whole message would take eight
+// seconds.
 TEST(Handshake, TheDeadlineAppliesToPeersThatSendByteByByte) {
   const Credentials credentials(kToken, "feed");
   for (const bool server : {true, false}) {
@@ -182,7 +183,7 @@ TEST(Credentials, ErrorsDoNotContainTheToken) {
   EXPECT_THAT(error.message(), testing::Not(HasSubstr("5ec2e7")));
 }
 
-// A server that answers a claim with this verdict; the client's error.
+// Returns the client's error if the server answers a claim with this verdict.
 std::string ErrorOfVerdict(Verdict verdict, const std::string& other_claim = "") {
   auto pair = Connection::Pair();
   Connection& local = pair.first;
@@ -250,7 +251,8 @@ TEST(Credentials, ProofsDependOnSideServiceAndTranscript) {
   EXPECT_NE(control.Prove("client", "texts"), proof);
   EXPECT_NE(Credentials(kToken, "feed").Prove("client", "text"), proof);
   EXPECT_NE(Credentials(std::string(64, '6'), "control").Prove("client", "text"), proof);
-  // What one part has at its end, the next one cannot have at its start.
+  // Moving a character from the start of one field to the end of the previous one changes the
+  // proof.
   EXPECT_NE(Credentials(kToken, "controlt").Prove("client", "ext"), proof);
 }
 

@@ -10,10 +10,10 @@
 namespace hearth::rendezvous {
 namespace {
 
-// A member with this much unread pending data is stuck. A single message is never rejected for its
-// size.
+// A member with this many unread bytes is considered stuck. A single message is never rejected for
+// its size.
 constexpr size_t kMaxWaitingBytes = 8 * kMaxFrameBytes;
-// Pause before the next attempt to accept; a descriptor may be free by then.
+// Seconds until the next attempt to accept; a descriptor may be free by then.
 constexpr double kPauseAfterFailure = 0.25;
 
 }  // namespace
@@ -22,13 +22,13 @@ Link::Link(Connection connection, std::string hello, Deadline handshake)
     : connection_(std::move(connection)), hello_(std::move(hello)), handshake_(handshake) {}
 
 bool Link::Receive() {
-  // One read per event, so that a member that sends much does not delay the others.
+  // Reads once per event, so that a member that sends a lot does not delay the others.
   char bytes[16384];
   const auto got = connection_.TryRead(bytes, sizeof(bytes));
   if (!got) return true;
   if (*got == 0) return false;
   std::string_view received(bytes, *got);
-  // Until the claim is complete nothing beyond it is stored, whatever the client sends.
+  // Until the claim is complete, stores no byte after it, whatever the client sends.
   const size_t to_claim = std::min(received.size(), kClaimBytes - claim_.size());
   claim_.append(received.substr(0, to_claim));
   received.remove_prefix(to_claim);
@@ -36,7 +36,7 @@ bool Link::Receive() {
     frames_.Append(received);
     SetSilenceTimeout(silence_timeout_s_);
   } else {
-    // Clients send their first frame after the verdict.
+    // Clients must not send their first frame before the verdict.
     Require(received.empty(), ErrorCode::kInvalidArgument,
             "{} sent data after the handshake before it was accepted", peer());
   }
@@ -49,7 +49,7 @@ std::optional<std::string> Link::TakeClaim() {
 }
 
 void Link::Send(std::string_view bytes) {
-  Flush();  // frees buffer space that the peer has read meanwhile
+  Flush();  // the peer may have read data, which frees buffer space
   const size_t waiting = out_.size() - sent_;
   Require(waiting <= kMaxWaitingBytes, ErrorCode::kResourceExhausted,
           "{} does not read: {} bytes are pending", peer(), waiting);
@@ -63,7 +63,7 @@ void Link::Flush() {
     if (sent == 0) return;
     sent_ += sent;
     if (sent_ < out_.size()) continue;
-    out_ = {};  // releases the memory: large messages are rare
+    out_ = {};  // releases the memory, because large messages are rare
     sent_ = 0;
   }
 }
@@ -92,7 +92,7 @@ std::unique_ptr<Link> AcceptLink(TcpListener& listener, double handshake_s,
                                   MakeHello(RandomBytes(kNonceBytes)),
                                   Deadline::After(handshake_s));
   } catch (const Error& error) {
-    // All errors are temporary for the listener, which must stay open.
+    // Treats every error as temporary, because the listener must stay open.
     const bool left = error.code() == ErrorCode::kDeadlineExceeded;
     if (!left) *accept_again = Deadline::After(kPauseAfterFailure);
     return nullptr;

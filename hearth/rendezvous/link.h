@@ -19,18 +19,19 @@ class Link {
   // Expects a claim in response to `hello` until the deadline `handshake`.
   Link(Connection connection, std::string hello, Deadline handshake);
 
-  // Sends the hello. Throws as Send does: the client may have disconnected before it was accepted.
+  // Sends the hello. Throws the errors of Send(), because the client may have disconnected before
+  // it was accepted.
   void Greet() { Send(hello_); }
 
   // Reads available data; false at end of file. Throws Error if the connection failed.
   bool Receive();
-  // The bytes of the claim, once complete; all bytes after it are frames.
+  // Returns the bytes of the claim, once complete; all bytes after it are frames.
   std::optional<std::string> TakeClaim();
-  // The next message of a member. Throws kDataLoss as FrameReader does.
+  // Returns the next message of a member. Throws the errors of FrameReader.
   std::optional<Json> TakeFrame() { return frames_.Next(); }
 
   // Writes as much as the socket accepts now, and the rest when it is writable again. Throws
-  // kUnavailable if the peer closed, kResourceExhausted if it does not read its pending data.
+  // kUnavailable if the peer closed the connection, kResourceExhausted if the peer does not read.
   void Send(std::string_view bytes);
   void Flush();
   bool flushed() const { return out_.empty(); }
@@ -51,10 +52,10 @@ class Link {
   const std::string& peer() const { return connection_.peer(); }
   const std::string& hello() const { return hello_; }
   Deadline handshake() const { return handshake_; }
-  // When a newer client may replace this one: clients that finish the handshake quickly are never
-  // replaced.
+  // Time from which a newer client may replace this one. Clients that finish the handshake quickly
+  // are therefore never replaced.
   Deadline replaceable() const { return replaceable_; }
-  // When silence counts as a failure; every received byte extends it by `timeout_s`.
+  // Time at which silence counts as a failure: `timeout_s` after the last received byte.
   Deadline silent_after() const { return silent_after_; }
   void SetSilenceTimeout(double timeout_s);
 
@@ -69,13 +70,13 @@ class Link {
   bool closed_ = false;
   std::string claim_;
   FrameReader frames_;
-  std::string out_;  // bytes from sent_ on are pending
+  std::string out_;  // bytes from sent_ on are still to be sent
   size_t sent_ = 0;
 };
 
-// Accepts the next client, without a greeting. Null if it has disconnected, or if none can be
-// accepted, e.g. while the process has no free descriptors: `accept_again` is then the time of the
-// next attempt.
+// Accepts the next client, without sending the hello. Returns null if the client has disconnected,
+// or if none can be accepted, e.g. because no descriptor is free; `accept_again` is then the time
+// of the next attempt.
 std::unique_ptr<Link> AcceptLink(TcpListener& listener, double handshake_s, Deadline* accept_again);
 
 }  // namespace hearth::rendezvous

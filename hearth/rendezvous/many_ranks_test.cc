@@ -21,11 +21,11 @@ constexpr int kDying = 100;
 
 CoordinatorOptions ManyOptions() {
   CoordinatorOptions options = TestOptions(kRanks);
-  options.reserve_timeout_s = 10;  // all ranks must have reserved by then
+  options.reserve_timeout_s = 10;  // all ranks must have reserved within this time
   return options;
 }
 
-// A rank whose machine fails after the handshake and before the reservation.
+// Simulates a rank whose machine fails after the handshake and before the reservation.
 void JoinAndDie(const CoordinatorOptions& options, int port) {
   const Deadline soon = Deadline::After(10);
   Connection connection = Connection::Connect("127.0.0.1", port, soon);

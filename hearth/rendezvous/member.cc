@@ -11,7 +11,7 @@
 namespace hearth::rendezvous {
 namespace {
 
-// Timeout of the request for the missing ranks after a wait has timed out.
+// Timeout for requesting the missing ranks after a wait has timed out.
 constexpr double kRequestTimeout = 1.0;
 
 Connection JoinCluster(const MemberOptions& options, Deadline deadline) {
@@ -46,9 +46,9 @@ Member::~Member() {
   }
   const std::lock_guard lock(send_mutex_);
   leaving_ = true;
-  // Not both directions: a heartbeat that arrived then would reset the connection, and data that
-  // the coordinator has not read would be lost. It closes after reading the end of the stream,
-  // which ends the thread.
+  // Shuts down only the sending direction: otherwise a heartbeat that arrived now would reset the
+  // connection, and the coordinator would lose data that it has not read. The coordinator closes
+  // the connection after reading the end of the stream, which ends the thread.
   ::shutdown(connection_.fd(), SHUT_WR);
 }
 
@@ -63,7 +63,7 @@ void Member::ReadWelcome(Deadline deadline) {
   }
   const int world = welcome->value("world", 0);
   Require(world == options_.world, ErrorCode::kInvalidArgument,
-          "rank {} is configured for {} ranks, the coordinator at {} for {}", options_.rank,
+          "rank {} is configured for {} ranks, but the coordinator at {} for {}", options_.rank,
           options_.world, connection_.peer(), world);
   heartbeat_interval_s_ = welcome->value("heartbeat_interval_s", heartbeat_interval_s_);
   heartbeat_timeout_s_ = welcome->value("heartbeat_timeout_s", heartbeat_timeout_s_);
@@ -71,8 +71,8 @@ void Member::ReadWelcome(Deadline deadline) {
 }
 
 std::vector<Json> Member::Reserve(const Json& info) {
-  // The coordinator's limit starts at the first rank and names the missing ones; this is a
-  // fallback.
+  // A fallback: the coordinator's limit starts with the first rank's reservation, and its error
+  // names the missing ranks.
   const Deadline deadline = Deadline::After(reserve_timeout_s_ + heartbeat_timeout_s_);
   const auto infos = Request({{"type", "reserve"}, {"host", options_.host_name}, {"info", info}},
                              "membership", deadline);
@@ -103,7 +103,7 @@ void Member::ReportStep(const GroupStep& step) {
 }
 
 std::optional<std::vector<int>> Member::RanksBehind(const GroupStep& step) {
-  // A unique name: the answer to an earlier request may still arrive.
+  // The name is unique, because the answer to an earlier request may still arrive.
   const std::string name = fmt::format("{} {} {}", step.group, step.rank, ++requests_);
   const auto ranks =
       Request({{"type", "absent"}, {"name", name}, {"group", step.group}, {"step", step.step}},
@@ -119,12 +119,13 @@ void Member::SendLogLine(const Json& value) { Send({{"type", "log"}, {"value", v
 void Member::Done(const Json& value) {
   {
     const std::lock_guard lock(mutex_);
-    // Before the message: the coordinator may close the connection as soon as it has read it.
+    // Set before the message is sent, because the coordinator may close the connection as soon as
+    // it has read the message.
     may_leave_ = true;
   }
   try {
     Send({{"type", "done"}, {"value", value}});
-  } catch (const Error& error) {  // too large; the rank still counts as done
+  } catch (const Error& error) {  // the value is too large; the rank still counts as done
     log::Warning("rank {} is done, but its result cannot be sent: {}", options_.rank,
                  error.message());
     Send({{"type", "done"}, {"value", nullptr}});
@@ -145,11 +146,11 @@ void Member::SendFailure(Failure failure) noexcept {
 // Sends the request and waits until the thread has received `answer`; empty at the deadline.
 std::optional<Json> Member::Request(const Json& request, const std::string& answer,
                                     Deadline deadline) {
-  // A request that is too large throws here, before its answer is waited for.
+  // A request that is too large throws here, before an answer is expected.
   const std::string bytes = EncodeMessage(request);
   {
     const std::lock_guard lock(mutex_);
-    // Before the request is sent: its answer may arrive at once.
+    // Added before the request is sent, because its answer may arrive at once.
     const bool fresh = answers_.try_emplace(answer).second;
     Require(fresh, ErrorCode::kInvalidArgument,
             "two threads of rank {} wait for '{}' at the same time", options_.rank, answer);
@@ -160,7 +161,7 @@ std::optional<Json> Member::Request(const Json& request, const std::string& answ
   changed_.wait_until(lock, deadline.at(), [&] { return slot || watch_.failed(); });
   std::optional<Json> value = std::move(slot);
   answers_.erase(answer);
-  // An answer that has arrived counts, even if a failure followed.
+  // An answer that has arrived is returned even if a failure followed it.
   if (!value && watch_.failed()) ThrowFailure(*watch_.failure());
   return value;
 }
@@ -171,7 +172,8 @@ void Member::SendBytes(std::string_view bytes) {
   const std::lock_guard lock(send_mutex_);
   if (leaving_) return;
   try {
-    // A deadline for each frame: a large message may take longer than the heartbeat timeout.
+    // Each frame has its own deadline, because a large message may take longer than the heartbeat
+    // timeout.
     for (size_t begin = 0; begin < bytes.size(); begin += kMaxFrameBytes) {
       connection_.Write(bytes.substr(begin, kMaxFrameBytes), Deadline::After(heartbeat_timeout_s_));
     }
@@ -188,7 +190,7 @@ void Member::Run() {
     std::optional<Deadline> leave_by;
     silent_after_ = Deadline::After(heartbeat_timeout_s_);
     while (!leave_by || !leave_by->expired()) {
-      // First: the constructor may have read frames behind the welcome.
+      // Reads frames first, because the constructor may have received some after the welcome.
       while (const auto frame = frames_.Next()) Dispatch(*frame);
       if (leaving_ && !leave_by) leave_by = Deadline::After(heartbeat_timeout_s_);
       if (beat.expired()) {
@@ -233,11 +235,11 @@ void Member::Dispatch(const Json& frame) {
     if (options_.on_message) options_.on_message(frame.at("value"));
     return;
   } else {
-    return;  // a heartbeat: any received bytes reset the timeout
+    return;  // a heartbeat, which only resets the timeout, as all received bytes do
   }
   const std::lock_guard lock(mutex_);
   const auto waiting = answers_.find(answer);
-  // Absent if the wait has timed out.
+  // If the wait has timed out, no request is found.
   if (waiting != answers_.end()) waiting->second = frame.at(content);
   changed_.notify_all();
 }

@@ -25,15 +25,15 @@ namespace hearth::rendezvous {
 
 // Options of Member.
 struct MemberOptions {
-  std::string host;  // of the coordinator
+  std::string host;  // host of the coordinator
   int port = 0;
   std::string token;  // 64 hex digits
   uint32_t generation = 0;
   int rank = 0;
   int world = 1;
-  std::string host_name;          // name of this host in messages
+  std::string host_name;          // name of this rank's host, for messages
   double connect_timeout_s = 30;  // for the connection and handshake
-  // Called from the member's thread with the value of Coordinator::Broadcast; must not block.
+  // Called from the member's thread with each value of Coordinator::Broadcast; must not block.
   std::function<void(const Json&)> on_message;
   // Called once, as the last callback, from the member's thread when the connection has closed.
   std::function<void()> on_end;
@@ -46,8 +46,8 @@ class Member {
   // Connects and authenticates within connect_timeout_s. Throws kUnavailable, kDeadlineExceeded,
   // kPermissionDenied (token, generation or rank rejected) or kInvalidArgument (different world).
   explicit Member(MemberOptions options);
-  // A member destroyed without Done() is a failure of its rank. Waits until the coordinator has
-  // read all sent data, or was silent for its heartbeat timeout.
+  // Destroying a member before Done() is a failure of its rank. Waits until the coordinator has
+  // read all sent data, or has been silent for its heartbeat timeout.
   ~Member();
 
   int rank() const { return options_.rank; }
@@ -57,38 +57,39 @@ class Member {
   const std::string& host_name() const { return options_.host_name; }
   double heartbeat_timeout_s() const { return heartbeat_timeout_s_; }
 
-  // Waits for every rank and returns each one's info, by rank. The coordinator's reserve_timeout_s
-  // applies, whose end is a failure that names the missing ranks (kAborted); kDeadlineExceeded if
-  // the coordinator does not report it.
+  // Waits for every rank and returns each rank's info, by rank. If the coordinator's
+  // reserve_timeout_s passes, that is a failure that names the missing ranks (kAborted). Throws
+  // kDeadlineExceeded if the coordinator does not report it.
   std::vector<Json> Reserve(const Json& info);
 
-  // Waits for each rank's value; returns them by rank. One wait per name at a time
-  // (kInvalidArgument); a name may be reused afterwards. Throws kDeadlineExceeded, naming the
-  // missing ranks.
+  // Waits for each rank's value; returns them by rank. Throws kInvalidArgument if another thread is
+  // already waiting for the same name; afterwards the name may be reused. Throws kDeadlineExceeded,
+  // naming the missing ranks.
   std::vector<Json> AllGather(const std::string& name, const Json& value, Deadline deadline);
-  // Returns once all ranks have called it with this name. Throws as AllGather does.
+  // Returns once all ranks have called it with this name. Throws the errors of AllGather.
   void Barrier(const std::string& name, Deadline deadline) { AllGather(name, nullptr, deadline); }
 
   // Reports that a rank of a group has reached a step. The ranks of a group need not be members.
   void ReportStep(const GroupStep& step);
-  // The ranks of the group that have not reported the step, as far as the coordinator knows.
-  // Empty if it does not respond within a second.
+  // Returns the ranks of the group that have not reported the step to the coordinator; nullopt if
+  // the coordinator does not respond within a second.
   std::optional<std::vector<int>> RanksBehind(const GroupStep& step);
 
-  // Sends an event to the driver (Coordinator::NextEvent). As all sends below, waits for at most
-  // heartbeat_timeout_s and does not throw if the coordinator is lost: that is a failure.
+  // Sends an event to the driver (Coordinator::NextEvent). Like all sends below, this waits for at
+  // most heartbeat_timeout_s. It does not throw if the coordinator is lost, because that is a
+  // failure.
   void SendEvent(const Json& value);
   // Sends a log line, which may be dropped if there are many.
   void SendLogLine(const Json& value);
-  // This rank is done and may leave from now on. Its value is the rank's last event.
+  // Reports that this rank is done and may leave. `value` is the rank's last event.
   void Done(const Json& value);
-  // Fails this rank, whose number and host are set in `failure`, and with it all others. For catch
-  // blocks: never throws; logs a warning if the coordinator cannot be notified.
+  // Reports that this rank failed, which fails all other ranks, too. Sets the failure's rank and
+  // host. For catch blocks: never throws; logs a warning if the coordinator cannot be notified.
   void SendFailure(Failure failure) noexcept;
 
   std::optional<Failure> failure() const { return watch_.failure(); }
-  // `callback` is called once, from the member's thread, or at once if the failure is already
-  // known. It must not destroy its own subscription.
+  // Calls `callback` once, from the member's thread, or at once if the failure is already known.
+  // The callback must not destroy its own subscription.
   [[nodiscard]] FailureWatch::Subscription OnFailure(FailureWatch::Callback callback) {
     return watch_.Subscribe(std::move(callback));
   }
@@ -106,7 +107,7 @@ class Member {
 
   const MemberOptions options_;
   Connection connection_;
-  FrameReader frames_;  // used by the thread after the constructor, like silent_after_
+  FrameReader frames_;  // after the constructor, only the thread uses it and silent_after_
   Deadline silent_after_ = Deadline::Never();
   double heartbeat_interval_s_ = 1;
   double heartbeat_timeout_s_ = 10;
@@ -117,9 +118,9 @@ class Member {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::map<std::string, std::optional<Json>> answers_;  // by pending request: the received answer
-  std::atomic<uint64_t> requests_ = 0;                  // number of RanksBehind requests
-  bool may_leave_ = false;             // the end of the connection is no longer a failure
+  std::map<std::string, std::optional<Json>> answers_;  // received answers, by pending request
+  std::atomic<uint64_t> requests_ = 0;                  // number of RanksBehind requests so far
+  bool may_leave_ = false;             // the connection may now close without a failure
   std::atomic<bool> leaving_ = false;  // nothing more will be sent
 
   Thread thread_;

@@ -25,7 +25,8 @@ namespace {
 using testing::HasSubstr;
 using Clock = std::chrono::steady_clock;
 
-// Expected: one second on an idle machine. A missing heartbeat would take longer to be noticed.
+// On an idle machine, a notification takes up to a second. Detecting a missing heartbeat would take
+// longer than this timeout.
 constexpr auto kNotifyTimeout = std::chrono::seconds(30);
 
 CoordinatorOptions PatientOptions(int world) {
@@ -90,7 +91,7 @@ TEST(Member, ASecondWaitForTheSameNameIsRejected) {
   Member member(OptionsOf(options, coordinator.port(), 0));
   const auto wait = [&] {
     const Error error = Thrown([&] { member.Barrier("x", Soon()); });
-    // The second thread's error ends the wait of the first.
+    // After the second thread's error, ends the wait of the first thread.
     coordinator.Fail(-1, "", "over");
     return error.code();
   };
@@ -163,7 +164,7 @@ TEST(Member, AFailureSentJustBeforeLeavingIsNotLost) {
   for (int round = 0; round < 50; ++round) {
     auto options = TestOptions(1);
     options.heartbeat_interval_s =
-        0.0005;  // so that unread bytes are in the leaving member's socket
+        0.0005;  // so that the leaving member has unread bytes in its socket
     Coordinator coordinator(options);
     {
       Member member(OptionsOf(options, coordinator.port(), 0));
@@ -174,7 +175,7 @@ TEST(Member, AFailureSentJustBeforeLeavingIsNotLost) {
   }
 }
 
-// In both directions, next to other members that send messages.
+// Sends large messages in both directions while other members send, too.
 TEST(Member, MessagesOfMegabytesArrive) {
   const auto options = TestOptions(2);
   Coordinator coordinator(options);
@@ -193,8 +194,8 @@ TEST(Member, MessagesOfMegabytesArrive) {
   EXPECT_FALSE(coordinator.failure());
 }
 
-// A fake coordinator with a small receive window that reads only once the member has closed, or
-// waits to.
+// A fake coordinator with a small receive window reads only while the member is closing or has
+// closed.
 TEST(Member, LastMessagesArriveHoweverLateTheyAreRead) {
   TcpListener listener("127.0.0.1");
   const int small = 4096;
@@ -316,7 +317,7 @@ TEST(Member, ASilentCoordinatorIsAFailure) {
   over.set_value();
 }
 
-// A separate process, stopped as a whole: its thread cannot send heartbeats any more.
+// A separate process is stopped as a whole, so that its thread no longer sends heartbeats.
 TEST(Member, AFrozenProcessIsDetectedByMissingHeartbeats) {
   auto options = TestOptions(2);
   options.heartbeat_interval_s = 0.05;

@@ -11,7 +11,7 @@
 namespace hearth::rendezvous {
 namespace {
 
-// Keeps the line readable with a thousand ranks.
+// Number of ranks listed by name, so that the line is readable with a thousand ranks.
 constexpr size_t kNamedRanks = 16;
 
 std::string List(const std::vector<std::string>& ranks) {
@@ -29,7 +29,7 @@ std::string ListNumbers(const std::vector<std::string>& ranks) {
 
 bool Membership::Reserve(int rank, std::string host, Json info) {
   State& member = at(rank);
-  // Other ranks may already have the list with the first reservation.
+  // Keeps the first reservation, because other ranks may already have the list that contains it.
   if (member.reserved) return false;
   member.host = std::move(host);
   member.info = std::move(info);
@@ -57,7 +57,7 @@ std::optional<std::vector<Json>> Membership::Gather(int rank, const std::string&
 
 std::string Membership::DescribeReservation() const {
   std::vector<std::string> missing;
-  // Grouped by host: what is missing is mostly a host or an executor, not single ranks.
+  // Grouped by host, because usually a host or an executor is missing, not a single rank.
   std::map<std::string, std::vector<std::string>> by_host;
   for (size_t rank = 0; rank < members_.size(); ++rank) {
     const State& member = members_[rank];

@@ -9,19 +9,19 @@
 
 namespace hearth::rendezvous {
 
-// Tracks reservations, gathers and completion of a fixed number of ranks. No sockets or threads:
-// the coordinator synchronises access.
+// Tracks reservations, gathers and completion of a fixed number of ranks. Uses no sockets or
+// threads; the coordinator synchronises access.
 class Membership {
  public:
   explicit Membership(int world) : members_(static_cast<size_t>(world)) {}
 
-  // Returns true if this was the last missing rank.
+  // Returns true if this was the last rank to reserve.
   bool Reserve(int rank, std::string host, Json info);
   bool complete() const { return reserved_ == members_.size(); }
-  // Every rank's info, by rank. Only when complete.
+  // Every rank's info, by rank. May be called only when complete.
   std::vector<Json> Infos() const;
 
-  // Returns the values of all ranks, by rank, if this one was the last; the name may then be
+  // If this value was the last, returns the values of all ranks, by rank; the name may then be
   // reused. If a rank calls again before that, its value is replaced.
   std::optional<std::vector<Json>> Gather(int rank, const std::string& name, Json value);
 
@@ -35,7 +35,7 @@ class Membership {
   std::string DescribeMissing(const std::string& gather) const;
 
  private:
-  // Reports of one rank.
+  // State of one rank.
   struct State {
     std::string host;  // empty until it has reserved
     Json info;

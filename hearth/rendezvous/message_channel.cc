@@ -9,8 +9,8 @@
 namespace hearth::rendezvous {
 namespace {
 
-// A reference for the duration of a call, so that Close() of another thread frees the descriptor
-// only afterwards and its number is not reused under the call.
+// Returns a reference for the duration of a call: if another thread calls Close(), the descriptor
+// is closed only after the call, so its number is not reused during it.
 std::shared_ptr<Connection> Open(std::shared_ptr<Connection> connection) {
   Require(connection != nullptr, ErrorCode::kUnavailable, "this process has closed the channel");
   return connection;
@@ -31,7 +31,7 @@ void MessageChannel::Send(const Json& message, std::span<const int> descriptors,
   const std::string frames = EncodeMessage(message);
   const auto connection = Open(this->connection());
   const std::lock_guard lock(sending_);
-  // The descriptors travel with the first bytes; the rest is written as usual.
+  // The first bytes carry the descriptors; the rest is written as usual.
   const size_t sent = descriptors.empty() ? 0
                                           : WriteWithDescriptors(*connection, frames, descriptors,
                                                                  Deadline::Never());
@@ -53,7 +53,7 @@ std::optional<MessageChannel::Received> MessageChannel::Receive(Deadline deadlin
       received.message = std::move(*message);
       return received;
     }
-    // No more than the message needs: what follows belongs to ReceiveData() or to the next owner.
+    // Reads no more than the message: bytes after it belong to ReceiveData() or to the next owner.
     bytes.resize(reader.missing());
     connection->Read(bytes.data(), bytes.size(), deadline);
     reader.Append(bytes);
@@ -71,7 +71,7 @@ void MessageChannel::End() noexcept {
 void MessageChannel::Close() noexcept {
   End();
   const std::lock_guard lock(mutex_);
-  // A blocked call of another thread has a reference and closes the descriptor when it returns.
+  // A blocked call of another thread has a reference, so the descriptor is closed when it returns.
   connection_.reset();
 }
 

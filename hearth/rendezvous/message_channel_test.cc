@@ -25,7 +25,7 @@ class MessageChannelTest : public testing::Test {
   explicit MessageChannelTest(std::pair<Connection, Connection> pair = Connection::Pair())
       : local_(std::move(pair.first)), remote_(std::move(pair.second)) {}
 
-  // Writes bytes as another program may send them.
+  // Writes raw bytes, as a program that is not Hearth could.
   void Write(std::string_view bytes) { local_.connection()->Write(bytes, Soon()); }
 
   MessageChannel local_, remote_;
@@ -67,7 +67,7 @@ TEST_F(MessageChannelTest, MessagesOfSeveralThreadsDoNotMix) {
       for (int i = 0; i < kEach; ++i) local_.Send({{"bytes", rows.size()}}, {}, rows);
     });
   }
-  // If the test fails, unblocks the senders before they are joined.
+  // Unblocks the senders before they are joined, even if the test fails.
   const std::shared_ptr<void> end(nullptr, [&](void*) { remote_.End(); });
   std::string got(rows.size(), '\0');
   for (int i = 0; i < 2 * kEach; ++i) {

@@ -9,7 +9,7 @@ namespace hearth::rendezvous {
 void StepTracker::Record(const GroupStep& report) {
   const auto& [group, rank, world, step] = report;
   Require(group.size() <= kMaxNameBytes, ErrorCode::kInvalidArgument,
-          "a group's name has {} bytes, more than {}", group.size(), kMaxNameBytes);
+          "a group's name has {} bytes; the limit is {}", group.size(), kMaxNameBytes);
   Require(world >= 1 && world <= kMaxRanks && rank >= 0 && rank < world,
           ErrorCode::kInvalidArgument, "rank {} cannot report a step in a group of {} ranks", rank,
           world);
@@ -17,10 +17,10 @@ void StepTracker::Record(const GroupStep& report) {
   Group& known = groups_[group];
   if (known.next.empty()) known.next.resize(static_cast<size_t>(world));
   Require(known.next.size() == static_cast<size_t>(world), ErrorCode::kInvalidArgument,
-          "rank {} reports {} ranks in its group, other ranks report {}", rank, world,
+          "rank {} reports {} ranks in its group, but other ranks report {}", rank, world,
           known.next.size());
   uint64_t& next = known.next[static_cast<size_t>(rank)];
-  // The highest step counts, in whatever order a rank's reports arrive.
+  // Keeps the highest step, because a rank's reports may arrive in any order.
   next = std::max(next, step + 1);
   known.used = ++uses_;
 }
@@ -31,14 +31,14 @@ std::vector<int> StepTracker::RanksBehind(const std::string& group, uint64_t ste
   if (known == groups_.end()) return absent;
   const std::vector<uint64_t>& next = known->second.next;
   for (size_t rank = 0; rank < next.size(); ++rank) {
-    // `next` is the step after the last one, so 0 means that the rank has reported nothing.
+    // `next` is the step after the last reported one; 0 means that the rank has reported nothing.
     if (next[rank] <= step) absent.push_back(static_cast<int>(rank));
   }
   return absent;
 }
 
 void StepTracker::DropOldest() {
-  // A search of 256 groups, once for each new group beyond them.
+  // A linear search of 256 groups, which runs once for each new group beyond them.
   groups_.erase(std::min_element(groups_.begin(), groups_.end(), [](const auto& a, const auto& b) {
     return a.second.used < b.second.used;
   }));

@@ -8,7 +8,7 @@
 
 namespace hearth::rendezvous {
 
-// Rank `rank` of the `world` ranks of a group, and a step of this group.
+// A step of rank `rank` in a group of `world` ranks.
 struct GroupStep {
   std::string group;
   int rank = 0;
@@ -16,24 +16,24 @@ struct GroupStep {
   uint64_t step = 0;
 };
 
-// Tracks which step each rank of a group has reached. A group is identified by a unique name. No
-// sockets or threads: the coordinator synchronises access.
+// Tracks which step each rank of a group has reached. A group is identified by a unique name. Uses
+// no sockets or threads; the coordinator synchronises access.
 class StepTracker {
  public:
-  static constexpr size_t kMaxGroups = 256;  // beyond this, the least recently used one is dropped
+  static constexpr size_t kMaxGroups = 256;  // then the least recently used one is dropped
   static constexpr int kMaxRanks = 1 << 16;
   static constexpr size_t kMaxNameBytes = 64;
 
-  // Throws kInvalidArgument for an invalid rank, a world that differs from the earlier one, or a
+  // Throws kInvalidArgument for an invalid rank, a world that differs from earlier reports, or a
   // name that is too long.
   void Record(const GroupStep& report);
   // The ranks that have not reached `step`; empty for an unknown group.
   std::vector<int> RanksBehind(const std::string& group, uint64_t step) const;
 
  private:
-  // Steps of the ranks of one group, and when it was last used.
+  // Steps of one group's ranks, and when the group was last used.
   struct Group {
-    std::vector<uint64_t> next;  // by rank: the step after the last one, 0 before the first
+    std::vector<uint64_t> next;  // by rank: last reported step + 1, 0 before the first
     uint64_t used = 0;
   };
   void DropOldest();

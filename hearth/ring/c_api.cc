@@ -18,13 +18,13 @@ namespace {
 
 using hearth::Deadline;
 
-// Per thread, as there is no ring yet that could hold it.
+// Per thread, because there is no ring yet that could store it.
 thread_local std::string open_error;
 
-// Converts exceptions to a status: none may propagate into C.
+// Converts exceptions to a status, because none may propagate into C.
 template <typename Call>
 int Guarded(hearth_ring* ring, Call call) {
-  // The error of the call before is no longer valid, as the header says.
+  // The previous call's error is no longer valid, as documented in the header.
   ring->error.clear();
   try {
     return call() ? 1 : 0;
@@ -39,7 +39,7 @@ int Guarded(hearth_ring* ring, Call call) {
 HEARTH_EXPORT hearth_ring* hearth_ring_open(int memory_fd, int signal_fd) {
   open_error.clear();
   try {
-    // Owned before anything can fail, so they are closed in any case.
+    // Takes ownership before anything can fail, so the descriptors are closed in any case.
     return new hearth_ring({hearth::Fd(memory_fd), hearth::Fd(signal_fd)});
   } catch (const std::exception& error) {
     open_error = error.what();

@@ -8,8 +8,8 @@
 namespace hearth::ring {
 namespace {
 
-// Large enough that an entry's overhead does not matter, and so far below 2 GiB that int32 offsets
-// never overflow.
+// Large enough that the overhead of an entry does not matter, and far enough below 2 GiB that int32
+// offsets never overflow.
 constexpr size_t kBatchBytes = 1 << 20;
 
 }  // namespace
@@ -36,7 +36,7 @@ bool ResultWriter::Add(std::string_view id, const std::vector<std::span<const fl
 }
 
 bool ResultWriter::WriteRows(Deadline deadline) {
-  // A flush without rows sends only the mark.
+  // Without rows, a flush sends only the mark.
   if (ids_.empty()) return true;
   batch::BatchBuilder rows;
   rows.AddString(id_column_, ids_);
@@ -45,7 +45,7 @@ bool ResultWriter::WriteRows(Deadline deadline) {
     output.values = {};
     output.offsets = {0};
   }
-  // Before the write: after an error the rows are not written again.
+  // Cleared before the write, so that the rows are not written again after an error.
   ids_.clear();
   gathered_bytes_ = 0;
   ArrowSchema schema;

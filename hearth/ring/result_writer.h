@@ -1,4 +1,4 @@
-// Sends a trainer's results back to its feeder: rows of an id and one list of floats per output.
+// Sends a trainer's results back to its feeder, as rows of an id and one list of floats per output.
 #pragma once
 
 #include <cstdint>
@@ -12,18 +12,18 @@
 
 namespace hearth::ring {
 
-// Buffers rows and writes them as batches. One thread. Waits and throws as RingWriter does; each
-// call returns false once the reader needs no more rows.
+// Buffers rows and writes them as batches. Used by one thread. Calls wait like those of RingWriter
+// and throw the same errors; they return false once the reader needs no more rows.
 class ResultWriter {
  public:
-  // Columns are `id_column` (string) and one list<float> for each of `outputs`, in that order.
+  // The columns are `id_column` (string) and one list<float> for each of `outputs`, in that order.
   ResultWriter(RingEnd ring, std::string id_column, const std::vector<std::string>& outputs);
 
-  // `values`: one list per output.
+  // `values` contains one list per output.
   bool Add(std::string_view id, const std::vector<std::span<const float>>& values,
            Deadline deadline);
 
-  // Writes buffered rows, then a mark, which answers the feeder's mark.
+  // Writes buffered rows, then a mark in response to the feeder's mark.
   bool Flush(Deadline deadline);
   bool End(Deadline deadline);
 

@@ -13,11 +13,11 @@ namespace hearth::ring {
 RingEnds CreateRing(size_t capacity_bytes) {
   RingEnds ends;
   ends.writer.memory = RingMemory::Create(capacity_bytes);
-  // Each end has descriptors that can be passed to another process and closed here, without the
-  // other end.
+  // Each side has separate descriptors, so that one side can be passed to another process and
+  // closed here without affecting the other.
   ends.reader.memory = Duplicate(ends.writer.memory.get());
   int sockets[2];
-  // A socketpair and not an eventfd: its end of file reports the other process's death.
+  // A socketpair rather than an eventfd, because its end of file reports the other process's death.
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) != 0) {
     ThrowErrno(errno, "cannot create the wake-up socket of a ring");
   }

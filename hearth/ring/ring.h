@@ -10,15 +10,15 @@ namespace hearth::ring {
 
 inline constexpr size_t kDefaultRingBytes = size_t{32} << 20;
 
-// Descriptors of one side. A child process gets both by inheritance; they are created
-// close-on-exec.
+// Descriptors of one side. They are created close-on-exec; clear this for those that a child
+// process is to inherit.
 struct RingEnd {
   Fd memory;
   Fd signal;
 };
 
-// Both sides. The creator must close the end that it does not use once the other process has it: a
-// side counts as dead when the last copy of its signal descriptor is closed.
+// Both sides. The creator must close the end that it does not use once the other process has it,
+// because a side counts as dead when the last copy of its signal descriptor is closed.
 struct RingEnds {
   RingEnd writer;
   RingEnd reader;

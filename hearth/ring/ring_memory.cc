@@ -14,10 +14,10 @@ constexpr uint32_t kMagic = 0x474e4952;  // "RING"
 constexpr uint32_t kVersion = 3;
 constexpr size_t kControlBytes = 4096;
 constexpr size_t kMinCapacity = 64 << 10;
-// Limit below which adding to a position cannot overflow.
+// Limit of positions, so that additions to them cannot overflow.
 constexpr uint64_t kMaxPosition = uint64_t{1} << 62;
-// Two rings of this window fit in a third-level cache of 32 MB; a small window also means fewer
-// page faults.
+// Two rings with this window fit in an L3 cache of 32 MB. A small window also means fewer page
+// faults.
 constexpr size_t kMaxWindow = 8 << 20;
 
 size_t WindowOf(size_t capacity) { return std::min(capacity, kMaxWindow); }
@@ -30,7 +30,7 @@ Fd RingMemory::Create(size_t capacity_bytes) {
           kMinCapacity);
   const size_t capacity = RoundUpToPages(capacity_bytes);
   Fd memory = CreateSharedMemory("hearth-ring", kControlBytes + capacity + WindowOf(capacity));
-  // Temporary: each side maps the memory itself, by RingMemory.
+  // Temporary: each side creates its own mapping with RingMemory.
   const Mapping page(memory.get(), 0, kControlBytes);
   auto* control = new (page.data()) RingControl();
   control->capacity = capacity;
@@ -46,7 +46,7 @@ RingMemory::RingMemory(const Fd& memory) {
   control_ = Mapping(memory.get(), 0, kControlBytes);
   const size_t bytes = static_cast<size_t>(status.st_size) - kControlBytes;
   capacity_ = control().capacity;
-  // Entry offsets are computed from the capacity: too small a value would make them wrap.
+  // Entry offsets are computed from the capacity, and would wrap if it were too small.
   Require(control().magic == kMagic && control().version == kVersion && capacity_ >= kMinCapacity &&
               capacity_ == RoundUpToPages(capacity_) && capacity_ <= bytes &&
               capacity_ + WindowOf(capacity_) == bytes,
@@ -71,7 +71,8 @@ bool RingMemory::HasSpace(uint64_t position, uint64_t released, uint64_t entry_b
   Require(released <= position && Lap(position) - Lap(released) <= 1, ErrorCode::kDataLoss,
           "a ring is damaged: its reader released up to {}, but only {} were written", released,
           position);
-  // Within one lap, unreleased entries are before the position, otherwise after it.
+  // In the same lap, unreleased entries are before `position`; in different laps, they are after
+  // it.
   return Lap(released) == Lap(position) || OffsetOf(position) + entry_bytes <= OffsetOf(released);
 }
 

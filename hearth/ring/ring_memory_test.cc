@@ -12,7 +12,7 @@
 namespace hearth::ring {
 namespace {
 
-// The document's example: the bytes of each line by their offset.
+// Reads the document's example: the bytes of each line, by their offset.
 std::map<size_t, std::string> DocumentedRing() {
   std::ifstream file(HEARTH_TEST_DATA "/../../docs/format_batch.md");
   std::map<size_t, std::string> lines;

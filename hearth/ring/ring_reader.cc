@@ -23,7 +23,7 @@ RingEntry RingReader::Next(Deadline deadline) {
     Require(sound, ErrorCode::kDataLoss,
             "a ring is damaged: an entry of kind {} with {} bytes follows {} bytes of a batch",
             static_cast<uint32_t>(entry.kind), entry.image.size(), parts_.size());
-    // Grows with the parts that arrive: a size announced by the other process is not trusted.
+    // Grows as parts arrive, because a size announced by the other process is not trusted.
     parts_.insert(parts_.end(), entry.image.begin(), entry.image.end());
     whole_ = entry.kind == EntryKind::kBatch;
     if (whole_) return {entry.kind, parts_};
@@ -38,7 +38,7 @@ RingEntry RingReader::NextEntry(Deadline deadline) {
   RingControl& control = memory_.control();
   const RingSignal::Outcome outcome =
       signal_.WaitUntil(control.reader_waits, deadline, [this] { return IsReady(); });
-  // Before any entry that is still in the ring: rows before a failure are of no use.
+  // Checked before any entry that is still in the ring, because rows before a failure are useless.
   ThrowWriterFailure();
   if (outcome == RingSignal::Outcome::kWoken && !closed_.load()) {
     return EntryAt(control.written.load());
@@ -56,10 +56,10 @@ bool RingReader::IsReady() const {
   return ended_ || control.failed.load() != 0 || control.written.load() != position_;
 }
 
-// The other side may be faulty: its values are validated before use.
+// The other side may be faulty, so its values are validated before use.
 RingEntry RingReader::EntryAt(uint64_t written) {
   EntryHeader header;
-  // A copy: the other process could change the header between a check and its use.
+  // Copied, because the other process could change the header between a check and its use.
   std::memcpy(&header, memory_.At(position_), sizeof(header));
   const bool known = header.kind >= static_cast<uint32_t>(EntryKind::kBatch) &&
                      header.kind <= static_cast<uint32_t>(EntryKind::kPart);
@@ -98,7 +98,7 @@ void RingReader::Release() {
 
 void RingReader::Close() {
   closed_.store(true);
-  // Before the shutdown, by which the writer would else take this side for dead.
+  // Set before the shutdown; otherwise the writer would consider this side dead.
   memory_.control().reader_done.store(1);
   signal_.Shutdown();
 }

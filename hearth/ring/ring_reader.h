@@ -17,7 +17,7 @@ namespace hearth::ring {
 // An entry, valid until the reader's next call.
 struct RingEntry {
   EntryKind kind;
-  std::span<const std::byte> image;  // of a batch, in the ring or a buffer; not validated
+  std::span<const std::byte> image;  // of a batch, in the ring or in a buffer; not validated
 };
 
 // One thread reads; any thread may call Close().
@@ -25,20 +25,20 @@ class RingReader {
  public:
   explicit RingReader(RingEnd end);
 
-  // Returns the next entry in order, without a copy: it stays in the ring, and occupies its space
-  // there, until the next call or Release(). A batch larger than the ring is assembled in a buffer
-  // with the same lifetime. After the end, every call returns kEnd. Throws the writer's error if it
-  // failed, kUnavailable if it died before the end, kDeadlineExceeded, kDataLoss for a damaged
-  // ring, kAborted after Close().
+  // Returns the next entry in order, without a copy: the entry occupies its space in the ring until
+  // the next call or Release(). A batch larger than the ring is assembled in a buffer with the same
+  // lifetime. After the end, every call returns kEnd. Throws the writer's error if the writer
+  // called Fail(), kUnavailable if it died before the end, kDeadlineExceeded, kDataLoss for a
+  // damaged ring, kAborted after Close().
   RingEntry Next(Deadline deadline);
 
-  // Whether Next() would return (or throw) at once. Only for the reading thread.
+  // True if Next() would return (or throw) at once. Only for the reading thread.
   bool HasNext() { return IsReady() || signal_.PeerGone(); }
 
-  // Frees the last entry's space before the next call.
+  // Frees the last entry's space without waiting for the next call of Next().
   void Release();
 
-  // Notifies the writer that no more rows are needed, and wakes this side's own wait.
+  // Notifies the writer that no more rows are needed, and ends this side's own wait.
   void Close();
 
  private:

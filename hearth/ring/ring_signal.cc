@@ -10,11 +10,12 @@
 namespace hearth::ring {
 
 void RingSignal::Notify(std::atomic<uint32_t>& peer_waits) {
-  // The plain load is enough in the usual case that the peer is awake; the exchange lets only one
-  // byte follow each sleep.
+  // In the common case the peer is awake, and the plain load suffices. The exchange ensures that
+  // only one byte is sent per sleep.
   if (peer_waits.load() == 0 || peer_waits.exchange(0) == 0) return;
   const char byte = 1;
-  // A full buffer means that wake-ups are already pending; a waiting peer detects a closed socket.
+  // Ignores errors: a full buffer means that wake-ups are already pending, and a waiting peer
+  // detects a closed socket.
   (void)!::send(socket_.get(), &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 

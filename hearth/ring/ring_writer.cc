@@ -16,7 +16,8 @@ using batch::ArrowImage;
 RingWriter::RingWriter(RingEnd end, size_t block_bytes)
     : memory_(end.memory),
       signal_(std::move(end.signal)),
-      // Several blocks must fit, or writer and reader would alternate instead of overlapping.
+      // The window must have space for several blocks; otherwise writer and reader would alternate
+      // instead of overlapping.
       block_bytes_(std::min(block_bytes, memory_.window() / 4 - sizeof(EntryHeader))),
       position_(memory_.Checked(memory_.control().written.load())) {}
 
@@ -24,7 +25,7 @@ bool RingWriter::WriteArrow(const ArrowSchema& schema, const ArrowArray& array, 
   const ArrowImage image(schema, array);
   for (int64_t row = 0; row < image.rows();) {
     const int64_t count = image.RowsWithin(row, block_bytes_);
-    // The rest is dropped: the reader needs no more rows, which is no error.
+    // Drops the remaining rows, because the reader needs no more. This is not an error.
     if (!WriteRows(image, row, count, deadline)) return false;
     row += count;
   }
@@ -39,20 +40,20 @@ bool RingWriter::WriteRows(const ArrowImage& rows, int64_t begin, int64_t count,
   }
   std::byte* to = Reserve(EntryKind::kBatch, bytes, deadline);
   if (to == nullptr) return false;
-  // Directly into the ring: the only copy on the way to the reader.
+  // Writes directly into the ring, which is the only copy on the way to the reader.
   rows.Write(begin, count, {to, bytes});
   Publish(bytes);
   return true;
 }
 
-// The image must be contiguous, so it is built outside the ring.
+// Builds the image outside the ring, because an image must be contiguous.
 bool RingWriter::WriteParts(const ArrowImage& rows, int64_t begin, int64_t count,
                             Deadline deadline) {
   const size_t bytes = rows.ImageBytes(begin, count);
   Require(bytes <= kMaxBatchBytes, ErrorCode::kResourceExhausted,
           "row {} of a batch has {} bytes, the limit is {}; split it into several rows", begin,
           bytes, kMaxBatchBytes);
-  std::vector<uint64_t> words(bytes / sizeof(uint64_t));  // image sizes are multiples of it
+  std::vector<uint64_t> words(bytes / sizeof(uint64_t));  // image sizes are multiples of 8
   const std::span<std::byte> image = std::as_writable_bytes(std::span(words));
   rows.Write(begin, count, image);
   for (size_t at = 0; at < bytes;) {
@@ -97,21 +98,22 @@ std::byte* RingWriter::Reserve(EntryKind kind, uint64_t bytes, Deadline deadline
            memory_.HasSpace(position_, control.released.load(), entry_bytes);
   };
   RingSignal::Outcome outcome = RingSignal::Outcome::kPeerGone;
-  // Also with enough space: a writer that never waits would not notice that its reader has died.
+  // Checked even if there is space; otherwise a writer that never waits would not notice that its
+  // reader has died.
   if (!signal_.PeerGone()) outcome = signal_.WaitUntil(control.writer_waits, deadline, ready);
   if (control.reader_done.load() != 0) return nullptr;
   if (outcome != RingSignal::Outcome::kWoken) ThrowStalled(entry_bytes, outcome);
   EntryHeader header = {};
   header.kind = static_cast<uint32_t>(kind);
   header.bytes = bytes;
-  // Invisible to the reader until Publish() moves `written`.
+  // The reader does not see the entry until Publish() advances `written`.
   std::memcpy(memory_.At(position_), &header, sizeof(header));
   return memory_.At(position_) + sizeof(header);
 }
 
 void RingWriter::Publish(uint64_t bytes) {
   position_ = memory_.After(position_, sizeof(EntryHeader) + batch::AlignImage(bytes));
-  // After all bytes of the entry: the reader uses everything before `written`.
+  // Stored after all bytes of the entry, because the reader reads everything before `written`.
   memory_.control().written.store(position_);
   signal_.Notify(memory_.control().reader_waits);
 }
@@ -136,7 +138,7 @@ void RingWriter::Fail(const Error& error) {
   std::memcpy(control.failure_text, text.data(), bytes);
   control.failure_bytes = static_cast<uint32_t>(bytes);
   control.failure_code = static_cast<uint32_t>(error.code());
-  // Last: the reader uses code and text once it is set.
+  // Set last, because the reader then reads the code and the text.
   control.failed.store(1);
   signal_.Notify(control.reader_waits);
 }

@@ -20,10 +20,10 @@ class ChunksImage;
 
 namespace hearth::ring {
 
-// One thread writes; any thread may call Close(). The Write calls wait for space: they return false
+// One thread writes; any thread may call Close(). The Write calls wait for space. They return false
 // once the reader needs no more rows, and throw kUnavailable if the reader died, kDeadlineExceeded
-// if it has not freed enough by the deadline, kAborted after Close(). Destroying a writer before
-// WriteEnd() looks like its death to the reader.
+// if it has not freed enough space by the deadline, kAborted after Close(). If a writer is
+// destroyed before WriteEnd(), its reader fails as if the process had died.
 class RingWriter {
  public:
   explicit RingWriter(RingEnd end, size_t block_bytes = size_t{4} << 20);
@@ -34,13 +34,14 @@ class RingWriter {
   // of more than kMaxBatchBytes.
   bool WriteArrow(const ArrowSchema& schema, const ArrowArray& array, Deadline deadline);
 
-  // Writes chunks directly into the ring as one entry. Throws kResourceExhausted if it is larger
-  // than the ring.
+  // Writes chunks directly into the ring as one entry. Throws kResourceExhausted if they do not fit
+  // in the ring.
   bool WriteChunks(const batch::ChunksImage& chunks, Deadline deadline);
 
   // Writes a mark between rows, for example at the end of a partition.
   bool WriteFlush(Deadline deadline);
-  // Writes the end: no rows follow. Waits, returns and throws like the other Write calls.
+  // Writes the end of the stream: no rows follow. Waits, returns and throws like the other Write
+  // calls.
   bool WriteEnd(Deadline deadline);
 
   // Makes the reader's next call throw this error, before any batch that is still in the ring.

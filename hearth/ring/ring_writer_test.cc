@@ -38,7 +38,7 @@ TEST_F(RingWriterTest, RowLargerThanABlockIsOneEntry) {
 
 TEST_F(RingWriterTest, EntryAsLargeAsTheRingFits) {
   Open(64 << 10);
-  // Header of the entry, image table of one node and its name, offsets.
+  // Subtracts the entry's header, the image's table with one node and its name, and the offsets.
   const std::string exact((64 << 10) - 64 - 128 - 64, 'x');
   BatchBuilder rows;
   rows.AddBinary("image", {exact});

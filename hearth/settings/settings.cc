@@ -7,7 +7,7 @@
 namespace hearth::settings {
 namespace {
 
-// What a rank computes with; OfRunning() has how a run behaves.
+// Settings of a rank's computation; OfRunning() returns those of a run's behaviour.
 std::vector<Setting> OfComputing() {
   return {
       {.name = "devices",
@@ -27,15 +27,15 @@ std::vector<Setting> OfComputing() {
       {.name = "precision",
        .flag = "precision",
        .field = &Settings::precision,
-       .help = "of products in convolutions, on GPUs in inner products too: float32, or bf16 with "
-               "weights in float32; int8, of a test or features on CPUs, in both",
+       .help = "precision of convolutions and, on GPUs, of inner products: float32, bf16 with "
+               "float32 weights, or int8 for tests and features on CPUs (of inner products, too)",
        .values = {"float32", "bf16", "int8"},
        .in_program = true},
       {.name = "algorithms",
        .flag = "algorithms",
        .field = &Settings::algorithms,
-       .help = "of cuDNN on GPUs: deterministic, or fastest, which measures all of them first; two "
-               "runs may then differ in the last bits",
+       .help = "cuDNN's algorithms on GPUs: deterministic, or fastest, which measures all of them "
+               "first; two runs may then differ in the last bits",
        .values = {"deterministic", "fastest"},
        .in_program = true},
   };
@@ -57,22 +57,21 @@ std::vector<Setting> OfRunning() {
       {.name = "connection",
        .flag = "connection",
        .field = &Settings::connection,
-       // CaffeOnSpark's two values; others are chosen by HEARTH_TRANSPORT.
-       .help = "between hosts: infiniband is RDMA where all have a device that is up, else tcp; "
-               "ethernet is tcp",
+       // CaffeOnSpark's two values; HEARTH_TRANSPORT selects other transports.
+       .help = "transport between hosts: infiniband uses RDMA if every host has an active device, "
+               "else tcp; ethernet uses tcp",
        .values = {"ethernet", "infiniband"}},
       {.name = "timeline",
        .flag = "timeline",
        .field = &Settings::timeline,
-       .help = "folder for what each process does and when, for Perfetto; a path on the hosts that "
+       .help = "folder for the timelines of all processes, for Perfetto; a path on the hosts that "
                "train",
        .in_program = true},
       {.name = "sync_every",
        .flag = "syncEvery",
        .field = &Settings::sync_every,
-       .help =
-           "iterations after which the ranks' weights become one: 1 sums gradients in each, more "
-           "is local SGD",
+       .help = "iterations between synchronizations of the ranks' weights: 1 sums gradients in "
+               "each, more is local SGD",
        .most = 1'000'000},
       {.name = "log_histograms",
        .flag = "logHistograms",
@@ -89,12 +88,13 @@ std::vector<Setting> OfRunning() {
   };
 }
 
-// Nothing unless the number is the whole text.
+// Returns nothing unless the whole text is the number.
 template <typename Number>
 std::optional<Number> ParseNumber(const std::string& text) {
   Number number{};
   const char* const end = text.data() + text.size();
-  // Without locale, blanks or a leading '+', so the texts are those that other languages accept.
+  // Ignores the locale and accepts neither blanks nor a leading '+', so that other languages accept
+  // the same texts.
   const auto [rest, error] = std::from_chars(text.data(), end, number);
   if (error != std::errc() || rest != end) return std::nullopt;
   return number;
@@ -105,7 +105,7 @@ std::optional<Number> ParseNumber(const std::string& text) {
 std::optional<InvalidRowLimit> ParseInvalidRowLimit(const std::string& text) {
   if (text.empty()) return InvalidRowLimit{};
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
-  // Digits alone are rows: "1" is one row, "1.0" all rows.
+  // A text of digits only is a number of rows: "1" is one row, "1.0" is all rows.
   if (std::all_of(text.begin(), text.end(), is_digit)) {
     const auto rows = ParseNumber<int64_t>(text);
     return rows ? std::optional(InvalidRowLimit{.rows = *rows}) : std::nullopt;

@@ -1,6 +1,6 @@
-// Settings of a training or a test, besides its prototxts. This one table defines the flags of
-// CaffeOnSpark and of the program `hearth`, the attributes of Python's Config, and a trainer's job:
-// a new setting is a field and a row.
+// Settings of a training or a test that are not in its prototxts. This one table defines the flags
+// of CaffeOnSpark and of the program `hearth`, the attributes of Python's Config, and the settings
+// in a trainer's job, so a new setting needs only a field and a row.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace hearth::settings {
 
-// The values of one run, with the defaults of all interfaces.
+// The values for one run, with the defaults of all interfaces.
 struct Settings {
   int devices = 1;
   int transform_threads = 1;
@@ -27,28 +27,30 @@ struct Settings {
   std::string max_bad_records;
 };
 
-// Limit on an epoch's invalid rows: at most `rows`, and at most that `fraction`; -1: any number.
+// Limit on an epoch's invalid rows: at most `rows` of them, and at most `fraction` of all rows. -1
+// means no limit.
 struct InvalidRowLimit {
   int64_t rows = -1;
   double fraction = -1;
 };
 
-// The limit of max_bad_records: a whole number of rows, or with a point or an exponent a fraction
-// of all rows, from 0 to 1; empty: no limit. Nothing for any other text.
+// Parses the limit of max_bad_records. A whole number is a number of rows. A number with a point or
+// an exponent, from 0 to 1, is a fraction of all rows. An empty text is no limit. Returns nothing
+// for any other text.
 std::optional<InvalidRowLimit> ParseInvalidRowLimit(const std::string& text);
 
 // A row of the table: a field of Settings and its names, help and allowed values.
 struct Setting {
-  std::string name;  // in a job, and as an attribute of Config
-  std::string flag;  // of CaffeOnSpark; empty: none
+  std::string name;  // in a job and as an attribute of Config
+  std::string flag;  // CaffeOnSpark's flag; empty: none
   std::variant<bool Settings::*, int Settings::*, std::string Settings::*> field;
-  std::string help;                      // empty: not shown, as the setting has no effect yet
+  std::string help;                      // empty: not shown, because the setting has no effect yet
   std::vector<std::string> values = {};  // allowed values of a text; empty: any
-  int most = 0;                          // of a number
-  int least = 1;                         // of a number
-  std::string must_be = {};              // what a text must be if `allows` checks it
+  int most = 0;                          // largest number
+  int least = 1;                         // smallest number
+  std::string must_be = {};              // describes what `allows` accepts, for errors
   bool (*allows)(const std::string& text) = nullptr;
-  bool in_program = false;  // it is also a flag of `hearth`
+  bool in_program = false;  // also a flag of the program `hearth`
 };
 
 const std::vector<Setting>& Table();

@@ -8,8 +8,8 @@
 namespace hearth::storage {
 namespace {
 
-// TensorFlow exports its own curl and SSL symbols to the whole process; libcurl must not bind to
-// those.
+// TensorFlow exports its own curl and SSL symbols to the whole process. RTLD_DEEPBIND prevents
+// libcurl from binding to them.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr int kOwnSymbolsFirst = 0;  // not supported by sanitizers
 #else
@@ -28,8 +28,8 @@ CurlLibrary LoadCurl() {
   };
   decltype(&curl_global_init) global_init = nullptr;
   load("curl_global_init", &global_init);
-  // Runs once and before any handle exists: curl_global_init was not thread-safe before 7.84. The
-  // initialisation of the static below serialises the callers.
+  // Must run once, before any handle exists, because curl_global_init was not thread-safe before
+  // version 7.84. The initialization of the static variable below serializes the callers.
   Require(global_init(CURL_GLOBAL_ALL) == CURLE_OK, ErrorCode::kInternal,
           "libcurl could not be set up");
   CurlLibrary curl;

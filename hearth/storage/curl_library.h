@@ -1,12 +1,13 @@
 #pragma once
 
-#define CURL_DISABLE_DEPRECATION  // CURLOPT_PROTOCOLS: its successor is too new for some hosts
+// Allows CURLOPT_PROTOCOLS, because some hosts' libcurl is too old for its successor.
+#define CURL_DISABLE_DEPRECATION
 #include <curl/curl.h>
 
 namespace hearth::storage {
 
-// libcurl, loaded at the first access over HTTP: programs that read only local files neither need
-// nor load it.
+// libcurl, loaded on the first access over HTTP. Programs that only read local files do not need
+// it.
 struct CurlLibrary {
   decltype(&curl_easy_init) init = nullptr;
   decltype(&curl_easy_cleanup) cleanup = nullptr;

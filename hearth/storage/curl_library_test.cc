@@ -20,14 +20,14 @@ using testing::AllOf;
 using testing::ExitedWithCode;
 using testing::HasSubstr;
 
-// Starts this program again for the statement of a death test, with a library path whose libcurl
-// hides the host's.
+// Runs the statement of a death test in a new process of this program, with a library path on which
+// a file hides the host's libcurl.
 class CurlLibraryTest : public testing::Test {
  protected:
   CurlLibraryTest() {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
     if (const char* path = std::getenv("LD_LIBRARY_PATH")) before_ = path;
-    // A child is a new process, which shares its parent's folder.
+    // A child is a new process, so it must use its parent's folder.
     folder_ = testing::internal::InDeathTestChild() ? *before_ : TestFolder() + "curl/";
     std::filesystem::create_directories(folder_);
   }
@@ -42,7 +42,7 @@ class CurlLibraryTest : public testing::Test {
     return folder_ + name;
   }
 
-  // For the child: writes Curl's error to stderr and exits, with 0 for kUnimplemented.
+  // Called in the child: writes the error of Curl() to stderr and exits, with 0 for kUnimplemented.
   [[noreturn]] static void ExitWithCurlError() {
     const Error error = Thrown([] { Curl(); });
     std::fprintf(stderr, "%s\n", error.message().c_str());

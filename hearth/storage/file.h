@@ -9,16 +9,16 @@
 
 namespace hearth::storage {
 
-// Returns the contents of the file at `uri`. Throws hearth::Error, which names it.
+// Returns the content of the file at `uri`. Throws hearth::Error, naming the file.
 std::string ReadFile(const std::string& uri);
 
-// True if a file or folder of that name exists.
+// Returns true if there is a file or folder with this name.
 bool Exists(const std::string& uri);
 
-// A file that appears under its name only when it is complete; without Commit nothing remains. On a
-// local disk the bytes go to an unnamed file (or a temporary file in the same folder, if the file
-// system does not support that); for remote files they are spooled on this machine until Commit.
-// One thread.
+// A file that does not appear under its name before Commit; without Commit it is discarded. On a
+// local disk, bytes are written to an unnamed file, or to a temporary file in the same folder if
+// the file system does not support unnamed ones. The bytes of remote files are spooled on this
+// machine until Commit. Must be used by one thread.
 class AtomicFile {
  public:
   explicit AtomicFile(const std::string& uri) : file_(For(uri).Create(uri)) {}

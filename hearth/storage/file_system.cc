@@ -17,15 +17,16 @@
 namespace hearth::storage {
 namespace {
 
-// Growth of ReadAll's buffer, and so the most that a wrong size from a server can cost.
+// The step by which ReadAll's buffer grows. It limits the memory that a wrong size from a server
+// can cost.
 constexpr uint64_t kReadBytes = 64 << 20;
 
 bool HasPattern(std::string_view uri) {
   return uri.find_first_of("*?[", PathStart(uri)) != uri.npos;
 }
 
-// A parent that does not exist or is a file has no matches, as in a shell: `*/part-*` also meets
-// files.
+// As in a shell, a folder that does not exist or is a file has no matches: the first part of
+// `*/part-*` may also match files.
 void AddMatches(const std::string& folder, const std::string& pattern,
                 std::vector<std::string>* found) {
   FileSystem& files = For(folder.empty() ? "." : folder);
@@ -43,7 +44,7 @@ void AddMatches(const std::string& folder, const std::string& pattern,
 
 void FileSystem::DeleteQuietly(const std::string& uri) noexcept {
   try {
-    // Never recursive: the callers delete temporary files that they have named themselves.
+    // Not recursive, because callers only delete temporary files that they have created.
     Delete(uri, /*recursive=*/false);
   } catch (const std::exception& error) {
     log::Warning("{} is left behind: {}", uri, error.what());
@@ -52,7 +53,7 @@ void FileSystem::DeleteQuietly(const std::string& uri) noexcept {
 
 std::string FileSystem::ReadAll(const std::string& uri) {
   const auto file = Open(uri);
-  // Grows with the received data: a server's reported size is not trusted with an allocation.
+  // Grows as data arrives, because the size that a server reports is not trusted for an allocation.
   std::string contents;
   while (contents.size() < file->size()) {
     const size_t done = contents.size();
@@ -65,20 +66,20 @@ std::string FileSystem::ReadAll(const std::string& uri) {
 }
 
 FileSystem& For(std::string_view uri, bool without_jvm) {
-  // Never destroyed, as below.
+  // Not destroyed, for the same reason as below.
   static LocalFiles& local = *new LocalFiles;
   if (IsLocal(uri)) return local;
   Require(IsHdfs(Scheme(uri)), ErrorCode::kUnimplemented,
           "cannot open {}: the scheme {}: is not supported; give a local path, hdfs:, viewfs:, "
           "webhdfs: or swebhdfs:",
           WithoutPassword(std::string(uri)), Scheme(uri));
-  // Never destroyed: other threads may still read at the end of the process.
+  // Not destroyed, because other threads may still read files when the process ends.
   static std::mutex& mutex = *new std::mutex;
   static auto& opened = *new std::map<std::pair<std::string, bool>, std::unique_ptr<FileSystem>>;
   const RemoteUri parts = ParseRemote(uri);
   const std::lock_guard lock(mutex);
-  // One file system for each scheme and host, so that connections, tokens and the JVM are shared.
-  // The mutex covers the construction, which contacts no NameNode.
+  // There is one file system for each scheme and host, so connections, tokens and the JVM are
+  // shared. The mutex is held while a file system is constructed, which contacts no NameNode.
   auto& system = opened[{parts.prefix(), without_jvm}];
   if (!system) system = OpenHdfs(parts, without_jvm);
   return *system;
@@ -90,7 +91,7 @@ std::vector<std::string> Glob(const std::string& pattern) {
     return {pattern};
   }
   const std::string parent = FolderOf(pattern), name = NameOf(pattern);
-  // A pattern such as "*/" matches folders only.
+  // A trailing slash, as in "*/", is ignored.
   if (name.empty()) return Glob(parent);
   std::vector<std::string> folders = HasPattern(parent) ? Glob(parent) : std::vector{parent};
   std::vector<std::string> found;

@@ -1,5 +1,5 @@
-// Conformance suite of all file systems. HEARTH_TEST_FILES_URI=hdfs://host:port/folder adds a real
-// one; the folder is created and removed.
+// Conformance tests of all file systems. HEARTH_TEST_FILES_URI=hdfs://host:port/folder adds a real
+// HDFS to them. The folder is created and removed.
 #include "hearth/storage/file_system.h"
 
 #include <gmock/gmock.h>
@@ -25,7 +25,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// A file system and a separate folder in it.
+// A file system, and a folder in it for one test.
 class Fixture {
  public:
   virtual ~Fixture() = default;
@@ -65,7 +65,8 @@ class HttpFsFixture : public WebHdfsFixture {
   HttpFsFixture() { server_.ActAsHttpFs(); }
 };
 
-// Uses the fake libhdfs over a local folder. The class path is checked by file names only.
+// Uses the fake libhdfs, whose files are in a local folder. Empty files are enough for the class
+// path, because only file names are checked.
 class LibHdfsFixture : public Fixture {
  public:
   LibHdfsFixture() : files_("hdfs://cluster", "alice") {
@@ -119,8 +120,8 @@ std::vector<Kind> Kinds() {
 
 class FileSystemTest : public testing::TestWithParam<Kind> {
  protected:
-  std::string Uri(const std::string& name) { return Join(place_->folder(), name); }
-  FileSystem& files() { return place_->files(); }
+  std::string Uri(const std::string& name) { return Join(fixture_->folder(), name); }
+  FileSystem& files() { return fixture_->files(); }
 
   void Write(const std::string& name, std::string_view bytes) {
     const auto file = files().Create(Uri(name));
@@ -130,14 +131,14 @@ class FileSystemTest : public testing::TestWithParam<Kind> {
   std::string Read(const std::string& name) { return files().ReadAll(Uri(name)); }
   std::vector<std::string> Names(const std::string& folder = "") {
     std::vector<std::string> names;
-    for (const FileStatus& each : files().List(folder.empty() ? place_->folder() : Uri(folder))) {
+    for (const FileStatus& each : files().List(folder.empty() ? fixture_->folder() : Uri(folder))) {
       names.push_back(NameOf(each.uri));
     }
     return names;
   }
   ErrorCode CodeOf(const std::function<void()>& call) { return Thrown(call).code(); }
 
-  std::unique_ptr<Fixture> place_ = GetParam().make();
+  std::unique_ptr<Fixture> fixture_ = GetParam().make();
 };
 
 TEST_P(FileSystemTest, ReadsWrittenData) {
@@ -189,7 +190,7 @@ TEST_P(FileSystemTest, ReadsAtOffsets) {
   EXPECT_EQ(file->ReadAt(1'000'000, buffer.data(), 1), 0u);
 }
 
-TEST_P(FileSystemTest, ReadsManySmallPiecesFromSeveralThreads) {
+TEST_P(FileSystemTest, ReadsManySmallRangesFromSeveralThreads) {
   std::string bytes(700'000, '\0');
   for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i % 251);
   Write("a", bytes);
@@ -198,9 +199,9 @@ TEST_P(FileSystemTest, ReadsManySmallPiecesFromSeveralThreads) {
   std::vector<std::string> read(2);
   for (std::string& mine : read) {
     threads.emplace_back([&mine, &file] {
-      std::string piece(1000, '\0');
-      while (const size_t count = file->ReadAt(mine.size(), piece.data(), piece.size())) {
-        mine.append(piece, 0, count);
+      std::string chunk(1000, '\0');
+      while (const size_t count = file->ReadAt(mine.size(), chunk.data(), chunk.size())) {
+        mine.append(chunk, 0, count);
       }
     });
   }
@@ -215,7 +216,7 @@ TEST_P(FileSystemTest, ListsAFolderByName) {
   EXPECT_THAT(Names(), ElementsAre("a", "b%2", "c", "d 1", "e", "f"));
   EXPECT_THAT(Names("f"), ElementsAre("g"));
   EXPECT_THAT(Names("f/g"), ElementsAre());
-  const auto all = files().List(place_->folder());
+  const auto all = files().List(fixture_->folder());
   EXPECT_EQ(all[0].uri, Uri("a"));
   EXPECT_EQ(all[0].size, 2u);
   EXPECT_TRUE(all[5].is_folder);

@@ -24,8 +24,8 @@ std::string Trimmed(std::string_view text) {
   return std::string(text.substr(start, text.find_last_not_of(kBlanks) + 1 - start));
 }
 
-// Hadoop's files are simple XML: properties with a name and a value. Their samples contain whole
-// properties in comments, which must not count.
+// Removes XML comments. Hadoop's sample files contain whole properties in comments, which must be
+// ignored.
 std::string WithoutComments(std::string_view xml) {
   std::string text;
   for (;;) {
@@ -52,7 +52,7 @@ std::string Unescaped(std::string_view text) {
   return plain;
 }
 
-// The text between <tag> and </tag>, from `*at` on; moves `*at` behind it.
+// Returns the text between <tag> and </tag>, searching from `*at` on. Moves `*at` past </tag>.
 std::optional<std::string_view> Between(std::string_view xml, std::string_view tag, size_t* at) {
   const std::string open = fmt::format("<{}>", tag), close = fmt::format("</{}>", tag);
   const size_t start = xml.find(open, *at);
@@ -65,7 +65,8 @@ std::optional<std::string_view> Between(std::string_view xml, std::string_view t
 
 std::string HostOf(const std::string& address) { return address.substr(0, address.rfind(':')); }
 
-// A daemon may be configured to listen on all interfaces; clients need its host name.
+// A daemon may be configured to listen on all interfaces (0.0.0.0). Clients need its host name
+// then.
 std::string Reachable(const std::string& web, const std::string& rpc) {
   if (!web.starts_with("0.0.0.0:")) return web;
   return HostOf(rpc) + web.substr(web.rfind(':'));
@@ -100,7 +101,7 @@ std::string Environment(const char* name) {
 std::string HadoopConfFolder() {
   const std::string choice = Environment("HADOOP_CONF_DIR");
   if (!choice.empty() || Environment("CONTAINER_ID").empty()) return choice;
-  // PWD is the container's folder as YARN sets it; the program may have changed its directory.
+  // PWD is the container's folder, set by YARN. The program may have changed its current directory.
   const std::string folder = Join(Environment("PWD"), "__spark_conf__/__hadoop_conf__");
   return LocalFiles().Stat(folder) ? folder : "";
 }
@@ -110,7 +111,7 @@ HadoopConf HadoopConf::FromEnvironment() {
   const std::string folder = HadoopConfFolder();
   if (folder.empty()) return conf;
   LocalFiles files;
-  // Hadoop's order of loading: a property of hdfs-site.xml replaces that of core-site.xml.
+  // Loaded in Hadoop's order: a property in hdfs-site.xml replaces the same one in core-site.xml.
   for (const char* name : {"core-site.xml", "hdfs-site.xml"}) {
     const std::string file = Join(folder, name);
     if (files.Stat(file)) conf.AddXml(files.ReadAll(file), file);
@@ -124,7 +125,7 @@ void HadoopConf::AddXml(std::string_view xml, const std::string& file) {
           "{} has no <configuration>: it is not a Hadoop configuration", file);
   size_t at = 0;
   while (const auto property = Between(text, "property", &at)) {
-    // <name> and <value> may stand in either order.
+    // <name> and <value> may be in either order.
     size_t inside = 0;
     const auto name = Between(*property, "name", &inside);
     inside = 0;
@@ -135,9 +136,9 @@ void HadoopConf::AddXml(std::string_view xml, const std::string& file) {
 
 std::string HadoopConf::Resolve(std::string value) const {
   for (int i = 0; i < kMaxSubstitutions; ++i) {
-    // The last "${" is an innermost one, so ${a.${b}} is resolved from the inside. As in Hadoop, an
-    // unknown name stays as written, and the number of steps is limited, since properties may refer
-    // to each other in a circle.
+    // The last "${" is an innermost reference, so ${a.${b}} is resolved from the inside out. As in
+    // Hadoop, an unknown name is left as it is, and the number of steps is limited because
+    // properties may refer to each other in a cycle.
     const size_t start = value.rfind("${");
     const size_t end = value.find('}', std::min(start, value.size()));
     if (start == value.npos || end == value.npos) break;
@@ -194,8 +195,8 @@ RemoteUri WithAuthority(RemoteUri uri, const HadoopConf& conf) {
 }
 
 std::vector<std::string> WebAddresses(const RemoteUri& uri, const HadoopConf& conf) {
-  // A webhdfs: URI contains a web address; an hdfs: URI contains that of the RPC port, so the
-  // configuration must tell the web address.
+  // A webhdfs: URI contains a web address. An hdfs: URI contains the address of the RPC port, so
+  // the web address is read from the configuration.
   if (uri.scheme == "webhdfs") return {"http://" + uri.authority};
   if (uri.scheme == "swebhdfs") return {"https://" + uri.authority};
   const std::vector<std::string> services = conf.GetList("dfs.nameservices");
@@ -213,12 +214,13 @@ std::vector<std::string> WebAddresses(const RemoteUri& uri, const HadoopConf& co
     const std::string suffix = "." + uri.authority;
     return {WebAddress(conf, suffix, conf.Get("dfs.namenode.rpc-address" + suffix))};
   }
-  // Either the configuration's NameNode, or one of another cluster with default ports.
+  // The URI may refer to the configured NameNode, or to another cluster's NameNode with default
+  // ports.
   const std::string own = conf.Get("fs.defaultFS");
   const bool is_own = conf.Get("dfs.namenode.rpc-address") == uri.authority ||
                       (Scheme(own) == uri.scheme && ParseRemote(own).authority == uri.authority);
   const bool has_port = uri.authority.rfind(':') != std::string::npos;
-  // 8020: Hadoop's default RPC port.
+  // 8020 is Hadoop's default RPC port.
   const std::string rpc = has_port ? uri.authority : uri.authority + ":8020";
   return {WebAddress(is_own ? conf : HadoopConf(), "", rpc)};
 }
@@ -226,7 +228,7 @@ std::vector<std::string> WebAddresses(const RemoteUri& uri, const HadoopConf& co
 std::string HadoopUser() {
   const std::string choice = Environment("HADOOP_USER_NAME");
   if (!choice.empty()) return choice;
-  // getpwuid() shares one buffer among all threads.
+  // getpwuid() uses one buffer for all threads, so getpwuid_r() is called.
   std::array<char, 4096> buffer{};
   passwd entry{}, *found = nullptr;
   getpwuid_r(geteuid(), &entry, buffer.data(), buffer.size(), &found);

@@ -1,4 +1,4 @@
-// Hadoop configuration of an HDFS client, and the user it acts as.
+// The Hadoop configuration of an HDFS client, and the user as which it accesses HDFS.
 #pragma once
 
 #include <functional>
@@ -11,14 +11,15 @@
 
 namespace hearth::storage {
 
-// Properties of core-site.xml and hdfs-site.xml. References to other properties or environment
-// variables (${name}, ${env.NAME}) are resolved. Immutable.
+// The properties of core-site.xml and hdfs-site.xml. References to other properties and to
+// environment variables (${name}, ${env.NAME}) are resolved when a property is read.
 class HadoopConf {
  public:
-  // Reads the files in HadoopConfFolder(); empty without such a folder. Throws for invalid files.
+  // Reads the files in HadoopConfFolder(). Empty if there is no such folder. Throws for invalid
+  // files.
   static HadoopConf FromEnvironment();
 
-  // Adds the properties of a text; `file` is for messages.
+  // Adds the properties in `xml`. `file` is used in messages.
   void AddXml(std::string_view xml, const std::string& file);
 
   std::string Get(const std::string& name, const std::string& otherwise = "") const;
@@ -30,24 +31,26 @@ class HadoopConf {
   std::map<std::string, std::string> properties_;
 };
 
-// HADOOP_CONF_DIR; if that is not set, in a YARN container, the client's configuration that Spark
-// has shipped. "" if there is neither.
+// HADOOP_CONF_DIR. If it is not set and this is a YARN container, the folder with the client's
+// configuration that Spark has shipped. "" if there is neither.
 std::string HadoopConfFolder();
 
-// Adds the host of fs.defaultFS to hdfs:///path. Throws kInvalidArgument if there is none.
+// Adds the host of fs.defaultFS to a URI such as hdfs:///path. Throws kInvalidArgument if the URI
+// has no host and none is configured.
 RemoteUri WithAuthority(RemoteUri uri, const HadoopConf& conf);
 
-// The web addresses, as http://host:port, of the NameNodes for a URI with an authority: all
-// NameNodes of a name service; else the configured address, or the host at Hadoop's default port.
+// The web addresses (http://host:port) of the NameNodes for a URI with an authority. For a name
+// service, these are all of its NameNodes; otherwise the configured address, or the host with
+// Hadoop's default port.
 std::vector<std::string> WebAddresses(const RemoteUri& uri, const HadoopConf& conf);
 
-// Splits a comma-separated list; drops blanks and empty elements.
+// Splits a comma-separated list. Blanks around elements and empty elements are dropped.
 std::vector<std::string> SplitList(std::string_view list);
 
-// HADOOP_USER_NAME, or else the process's user.
+// HADOOP_USER_NAME, or else the user of the process.
 std::string HadoopUser();
 
-// An environment variable; "" if it is not set.
+// The value of an environment variable; "" if it is not set.
 std::string Environment(const char* name);
 
 }  // namespace hearth::storage

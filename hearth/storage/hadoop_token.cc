@@ -26,7 +26,7 @@ struct Token {
   Throw(ErrorCode::kDataLoss, "the token file is invalid or in an unknown format");
 }
 
-// Reads a file sequentially; throws at an unexpected end.
+// Reads bytes sequentially. Throws if they end too early.
 class Bytes {
  public:
   explicit Bytes(std::string_view bytes) : left_(bytes) {}
@@ -40,19 +40,19 @@ class Bytes {
   }
   uint8_t Byte() { return static_cast<uint8_t>(Take(1).front()); }
 
-  // An integer in the format of Hadoop's WritableUtils: small values in one byte, others after a
-  // byte with sign and size.
+  // Reads an integer in the format of Hadoop's WritableUtils: a small value is one byte; for
+  // others, a first byte encodes the sign and the size.
   uint64_t WritableNumber() {
     const auto first = static_cast<int8_t>(Byte());
     if (first >= -112) return NotNegative(first);
-    if (first < -120) ThrowDamaged();  // negative
+    if (first < -120) ThrowDamaged();  // a negative number
     uint64_t value = 0;
     for (int i = 0; i < -112 - first; ++i) value = value << 8 | Byte();
     return value;
   }
   std::string_view WritableText() { return Take(WritableNumber()); }
 
-  // A protobuf varint.
+  // Reads a protobuf varint.
   uint64_t Varint() {
     uint64_t value = 0;
     for (int shift = 0; shift < 64; shift += 7) {
@@ -72,8 +72,8 @@ class Bytes {
   std::string_view left_;
 };
 
-// Credentials.readFields of Hadoop: the number of tokens, then alias and token for each. The
-// secrets behind them are not read.
+// Reads the format of Hadoop's Credentials.readFields: the number of tokens, then an alias and a
+// token for each. The secrets after them are not read.
 std::vector<Token> WritableTokens(Bytes bytes) {
   std::vector<Token> tokens;
   for (uint64_t count = bytes.WritableNumber(); count > 0; --count) {
@@ -88,7 +88,8 @@ std::vector<Token> WritableTokens(Bytes bytes) {
   return tokens;
 }
 
-// The length-delimited fields of a protobuf message, by number; other fields are skipped.
+// Returns the length-delimited fields of a protobuf message with their numbers. Skips varint
+// fields.
 std::vector<std::pair<uint64_t, std::string_view>> Members(Bytes message) {
   std::vector<std::pair<uint64_t, std::string_view>> members;
   while (!message.empty()) {
@@ -115,7 +116,8 @@ Token ProtobufToken(std::string_view message) {
   return token;
 }
 
-// CredentialsProto: tokens = 1, of {alias = 1, token = 2}. Preceded by its length.
+// Reads CredentialsProto, which is preceded by its length: tokens = 1, of messages {alias = 1,
+// token = 2}.
 std::vector<Token> ProtobufTokens(Bytes bytes) {
   std::vector<Token> tokens;
   for (const auto& [number, entry] : Members(Bytes(bytes.Take(bytes.Varint())))) {
@@ -127,8 +129,8 @@ std::vector<Token> ProtobufTokens(Bytes bytes) {
   return tokens;
 }
 
-// The inverse of WritableText. The byte -112 - n announces a size of n bytes, most significant
-// first.
+// The inverse of WritableText. A first byte of -112 - n means that the size follows in n bytes,
+// most significant byte first.
 void AppendWritable(std::string_view field, std::string* to) {
   if (field.size() <= 127) {
     *to += static_cast<char>(field.size());
@@ -141,7 +143,7 @@ void AppendWritable(std::string_view field, std::string* to) {
   to->append(field);
 }
 
-// Base64 without padding, with the URL alphabet.
+// Base64 with the URL alphabet and without padding.
 std::string Base64Url(std::string_view bytes) {
   constexpr std::string_view kLetters =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
@@ -156,7 +158,7 @@ std::string Base64Url(std::string_view bytes) {
   return text;
 }
 
-// As Hadoop's Token.encodeToUrlString: the value of WebHDFS's parameter "delegation".
+// Encodes a token like Hadoop's Token.encodeToUrlString, for WebHDFS's parameter "delegation".
 std::string Encoded(const Token& token) {
   std::string bytes;
   for (const auto field : {token.identifier, token.password, token.kind, token.service}) {
@@ -165,7 +167,7 @@ std::string Encoded(const Token& token) {
   return Base64Url(bytes);
 }
 
-// "host" of "host:port" and of "[v6]:port".
+// Returns "host" for "host:port", and "v6" for "[v6]:port".
 std::string_view HostIn(std::string_view authority) {
   if (authority.starts_with('[')) return authority.substr(1, authority.find(']') - 1);
   return authority.substr(0, authority.find(':'));
@@ -194,7 +196,8 @@ void AddAddresses(const std::string& host, std::vector<std::string>* names) {
   freeaddrinfo(found);
 }
 
-// Tokens contain the name of a name service, or an address for a URI's host name.
+// The names by which a token may refer to the host of a URI: the host name, its addresses, and its
+// name service.
 std::vector<std::string> NamesOf(std::string_view authority, const HadoopConf& conf) {
   if (authority.empty()) return {};
   const std::string host(HostIn(authority));
@@ -214,7 +217,8 @@ std::vector<std::string> NamesOf(std::string_view authority, const HadoopConf& c
 
 std::string TokenIn(std::string_view credentials, const std::vector<std::string>& hosts) {
   Bytes bytes(credentials);
-  // Magic, then the form: 0 is Writable, which YARN writes, 1 is protobuf (since Hadoop 3).
+  // The magic number is followed by the format: 0 is Writable, which YARN writes; 1 is protobuf
+  // (since Hadoop 3).
   if (bytes.Take(4) != "HDTS") ThrowDamaged();
   const uint8_t form = bytes.Byte();
   if (form > 1) ThrowDamaged();
@@ -223,8 +227,8 @@ std::string TokenIn(std::string_view credentials, const std::vector<std::string>
     return token.kind != "HDFS_DELEGATION_TOKEN" && token.kind != "WEBHDFS delegation" &&
            token.kind != "SWEBHDFS delegation";
   });
-  // Without a name to compare, a choice among several tokens could give one to a server that it is
-  // not meant for.
+  // If the host's names are unknown, a choice among several tokens could send one to the wrong
+  // server.
   if (hosts.empty()) return tokens.size() == 1 ? Encoded(tokens.front()) : "";
   const auto match = std::ranges::find_if(tokens, [&](const Token& token) {
     return std::ranges::any_of(hosts, [&](const std::string& host) { return IsFor(token, host); });
@@ -251,12 +255,12 @@ bool CurrentToken::Replace(const std::string& refused) {
   if (Get() != refused) return true;  // another thread has replaced it
   std::string found;
   try {
-    if (find_) found = find_();  // without the mutex: it may wait for DNS
+    if (find_) found = find_();  // called without the mutex, because it may wait for DNS
   } catch (const Error& error) {
     log::Warning("No newer delegation token is available: {}", error.what());
   }
   const std::lock_guard lock(mutex_);
-  // Again: another thread may have replaced it while find_() was running.
+  // Checked again, because another thread may have replaced the token while find_() was running.
   if (token_ != refused) return true;
   if (found.empty() || found == refused) return false;
   token_ = std::move(found);
@@ -264,8 +268,8 @@ bool CurrentToken::Replace(const std::string& refused) {
 }
 
 std::string WithoutToken(std::string text, const std::string& token) {
-  // Three passes, since an error may quote a redirect of the server (any token after
-  // "delegation="), a URL with a password, or the token alone.
+  // Three passes are needed, because an error may contain a redirect of the server (with any token
+  // after "delegation="), a URL with a password, or only the token.
   text = WithoutPassword(std::move(text));
   constexpr std::string_view kParameter = "delegation=";
   for (size_t at = 0; (at = text.find(kParameter, at)) != text.npos;) {

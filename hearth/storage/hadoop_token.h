@@ -1,5 +1,5 @@
-// Delegation tokens, by which a process on a cluster with Kerberos authenticates. They never appear
-// in a log or an error.
+// Delegation tokens, with which a process authenticates on a cluster with Kerberos. They never
+// appear in logs or errors.
 #pragma once
 
 #include <functional>
@@ -13,27 +13,28 @@
 
 namespace hearth::storage {
 
-// Returns the token for a host or name service, in WebHDFS's form, from the contents of a file as
-// YARN stores it at HADOOP_TOKEN_FILE_LOCATION; "" if it has none for HDFS. Tokens of other hosts
-// are skipped: the server could misuse them. `hosts`: all names of the host, including its
-// addresses and its name service; if empty (unknown), a single token is used. Throws kDataLoss for
-// an invalid file.
+// Returns the token for a host or name service in WebHDFS's format. `credentials` is the content of
+// the file that YARN stores at HADOOP_TOKEN_FILE_LOCATION. Returns "" if it has no such token for
+// HDFS. Tokens for other hosts are skipped, because the server could misuse them. `hosts` are all
+// names of the host, including its addresses and its name service. If it is empty (unknown), a
+// token is returned only if there is exactly one. Throws kDataLoss for an invalid file.
 std::string TokenIn(std::string_view credentials, const std::vector<std::string>& hosts);
 
-// Returns the token from the file at HADOOP_TOKEN_FILE_LOCATION, or else "". Resolves the host's
-// addresses if there is such a file.
+// Returns the token for `authority` from the file at HADOOP_TOKEN_FILE_LOCATION, or "" if there is
+// none. If the file exists, resolves the host's addresses.
 std::string TokenFor(std::string_view authority, const HadoopConf& conf);
 
-// The token that a client sends. Any thread.
+// The token that a client sends. Thread-safe.
 class CurrentToken {
  public:
-  // `find` returns the newest token, as TokenFor() does; without it `token` never changes.
+  // `find` returns the newest token, like TokenFor(). Without it, the token never changes.
   explicit CurrentToken(std::string token, std::function<std::string()> find = nullptr)
       : token_(std::move(token)), find_(std::move(find)) {}
 
   std::string Get() const;
-  // Returns true if there is now another token than `refused`, which Get() returns from then on:
-  // the owner of token files writes newer tokens before the old ones expire.
+  // Replaces the token that a server has refused with a newer one, which Get() returns from then
+  // on. Returns false if there is no other token. The owner of a token file writes newer tokens to
+  // it before the old ones expire.
   bool Replace(const std::string& refused);
 
  private:
@@ -42,8 +43,7 @@ class CurrentToken {
   const std::function<std::string()> find_;
 };
 
-// `text` with '***' for the token, for all values of "delegation=", and for users and passwords in
-// URLs.
+// Replaces the token, all values of "delegation=", and users and passwords in URLs with '***'.
 std::string WithoutToken(std::string text, const std::string& token);
 
 }  // namespace hearth::storage

@@ -25,10 +25,10 @@ std::string Credentials(const std::vector<std::string>& tokens) {
   std::string all("HDTS\0", 5);
   all += static_cast<char>(tokens.size());
   for (const std::string& token : tokens) all += token;
-  return all + '\0';  // no secrets
+  return all + '\0';  // number of secrets
 }
 
-// Base64 of the four length-prefixed fields.
+// Base64 of the token's four fields, each with its length.
 constexpr char kOfA[] = "AWECcHcVSERGU19ERUxFR0FUSU9OX1RPS0VOC2hhLWhkZnM6b25l";
 constexpr char kKind[] = "HDFS_DELEGATION_TOKEN";
 
@@ -85,7 +85,7 @@ TEST(TokenFor, MatchesAddressesAndNameServices) {
 TEST(TokenIn, ReadsLongFieldsAndProtobuf) {
   const std::string id(300, 'i');
   std::string long_token = Text("alias");
-  long_token += std::string("\x8e\x01\x2c", 3) + id;  // 300 in two bytes
+  long_token += std::string("\x8e\x01\x2c", 3) + id;  // the length 300 in two bytes
   long_token += Text("pw") + Text(kKind) + Text("ha-hdfs:one");
   const std::string plain = TokenIn(Credentials({long_token}), {"one"});
   EXPECT_TRUE(plain.starts_with("jgEsaWlp")) << plain;
@@ -127,7 +127,7 @@ TEST(TokenIn, RejectsDamagedProtobuf) {
     EXPECT_EQ(CodeOf([&] { TokenIn(whole.substr(0, size), {"one"}); }), ErrorCode::kDataLoss)
         << size;
   }
-  // A length beyond the end, a number without an end, a type that protobuf does not have.
+  // A length beyond the end, a varint without an end, and an invalid wire type.
   for (const std::string& body :
        {std::string("\x0a\x7f"), std::string("\x08") + std::string(11, '\x80'),
         std::string("\x0f\1")}) {

@@ -21,7 +21,8 @@ std::unique_ptr<FileSystem> OpenWebHdfs(const RemoteUri& named) {
   const HadoopConf conf = HadoopConf::FromEnvironment();
   WebHdfsOptions options;
   RemoteUri uri = named;
-  // HttpFS, or NameNodes with other names than in the configuration.
+  // HEARTH_WEBHDFS contains the address of HttpFS, or of NameNodes whose names differ from the
+  // configuration.
   for (const std::string& choice : SplitList(Environment("HEARTH_WEBHDFS"))) {
     options.addresses.push_back(Scheme(choice).starts_with("http") ? choice : "http://" + choice);
   }
@@ -31,12 +32,12 @@ std::unique_ptr<FileSystem> OpenWebHdfs(const RemoteUri& named) {
   }
   options.user = HadoopUser();
   options.kerberos = WantsKerberos(conf);
-  if (uri.authority.empty()) {  // the default file system, also if it has other addresses
+  // The URI refers to the default file system, even if HEARTH_WEBHDFS sets its addresses.
+  if (uri.authority.empty()) {
     const std::string own = conf.Get("fs.defaultFS");
     if (Scheme(own) == uri.scheme) uri.authority = ParseRemote(own).authority;
   }
-  // By value: the function is called for as long as the file system lives, which is as long as the
-  // process does.
+  // Captures by value, because the function is called until the process ends.
   options.find_token = [authority = uri.authority, conf] { return TokenFor(authority, conf); };
   options.token = options.find_token();
   return std::make_unique<WebHdfs>(std::move(options));
@@ -49,23 +50,23 @@ bool IsHdfs(std::string_view scheme) {
 }
 
 std::unique_ptr<FileSystem> OpenHdfs(const RemoteUri& uri, bool without_jvm) {
-  // Before HEARTH_HDFS is read: the caller's process must not start a JVM whatever a user has
-  // chosen.
+  // Checked before HEARTH_HDFS is read, because the caller's process must not start a JVM, whatever
+  // the user has chosen.
   if (without_jvm) return OpenWebHdfs(uri);
   const std::string choice = Environment("HEARTH_HDFS");
   Require(choice.empty() || choice == "auto" || choice == "libhdfs" || choice == "webhdfs",
           ErrorCode::kInvalidArgument, "HEARTH_HDFS={} must be auto, libhdfs or webhdfs", choice);
   const bool over_http = uri.scheme == "webhdfs" || uri.scheme == "swebhdfs";
   if (choice == "webhdfs" || over_http) return OpenWebHdfs(uri);
-  // Both are checked before libhdfs is chosen: a JVM without all jars ends the process instead of
-  // returning an error.
+  // Both are checked before libhdfs is chosen, because a JVM without all jars ends the process
+  // instead of returning an error.
   const bool found = !FindLibHdfs().empty() && MissingOnClassPath().empty();
   if (choice != "libhdfs" && !found) return OpenWebHdfs(uri);
   bool kerberos = false;
   try {
     kerberos = WantsKerberos(HadoopConf::FromEnvironment());
   } catch (const Error&) {
-    // For messages only: libhdfs reads the configuration itself.
+    // Only used for messages; libhdfs reads the configuration itself.
   }
   return std::make_unique<LibHdfsFiles>(
       uri.authority.empty() ? "default" : uri.prefix(),

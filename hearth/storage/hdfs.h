@@ -1,6 +1,6 @@
-// Selects a client for HDFS: libhdfs, which uses the cluster's configuration and needs a JVM, or
-// WebHDFS. HEARTH_HDFS=libhdfs or webhdfs chooses; otherwise (auto) libhdfs is used if it and a
-// class path are found.
+// Selects the client for HDFS: libhdfs, which uses the cluster's configuration and needs a JVM, or
+// WebHDFS. HEARTH_HDFS=libhdfs or webhdfs selects one. Otherwise (auto), libhdfs is used if the
+// library and a complete class path are found.
 #pragma once
 
 #include <memory>
@@ -11,11 +11,12 @@
 
 namespace hearth::storage {
 
-// True for schemes that OpenHdfs supports.
+// Returns true for the schemes that OpenHdfs supports.
 bool IsHdfs(std::string_view scheme);
 
-// The file system for a URI's scheme and authority. Contacts no server; throws kInvalidArgument if
-// the cluster's address is not configured. `without_jvm`: always WebHDFS.
+// Returns the file system for a URI's scheme and authority. Does not contact a server. Throws
+// kInvalidArgument if the cluster's address is not configured. With `without_jvm`, always uses
+// WebHDFS.
 std::unique_ptr<FileSystem> OpenHdfs(const RemoteUri& uri, bool without_jvm);
 
 }  // namespace hearth::storage

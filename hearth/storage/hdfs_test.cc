@@ -84,7 +84,8 @@ TEST_F(OpenHdfsTest, AUriWithoutAHostNeedsTheClustersConfiguration) {
       << "the default has another scheme";
 }
 
-// The variable names HttpFS, with or without http://, and needs no configuration.
+// HEARTH_WEBHDFS contains the address of HttpFS, with or without http://, and needs no Hadoop
+// configuration.
 TEST_F(OpenHdfsTest, UsesTheAddressesAndTheUserOfTheEnvironment) {
   WebHdfsServer server;
   std::mutex mutex;

@@ -15,16 +15,20 @@
 namespace hearth::storage {
 namespace {
 
-constexpr long kConnectSeconds = 10;  // a host that drops packets would take the kernel two minutes
-// Bytes per second of a request body, below which an upload fails: a tenth of a 10 Mbit/s link.
+// The kernel would wait two minutes for a host that drops packets.
+constexpr long kConnectSeconds = 10;
+// An upload fails if its average rate is below this number of bytes per second: a tenth of a 10
+// Mbit/s link.
 constexpr double kSlowestBytes = 100e3;
-constexpr size_t kMaxIdle = 8;  // connections: some readers and writers of one process at a time
-// A redirect to a DataNode has a path of at most 8,000 characters, escaped, and a token.
+// Number of idle connections to keep, enough for some simultaneous readers and writers.
+constexpr size_t kMaxIdle = 8;
+// A redirect to a DataNode contains a path, which has at most 8,000 characters before escaping, and
+// a token.
 constexpr size_t kLargestLocation = 16 << 10;
-// Many times the headers of any Hadoop server, Kerberos negotiation included.
+// Much more than the headers of any Hadoop server, even with Kerberos negotiation.
 constexpr size_t kLargestHead = 256 << 10;
 
-// State of one request, shared by its callbacks.
+// The state of one request, which its callbacks share.
 struct Exchange {
   const HttpRequest& request;
   CURL* handle;
@@ -36,16 +40,16 @@ struct Exchange {
   int read_errno = 0;
 };
 
-// Called by libcurl for each part of a body. A return value other than the size makes libcurl fail
-// with CURLE_WRITE_ERROR; Check() then finds the reason in the Exchange.
+// libcurl calls this for each part of a body. If it returns anything but the size, libcurl fails
+// with CURLE_WRITE_ERROR, and Check() finds the reason in the Exchange.
 size_t Receive(char* data, size_t one, size_t count, void* context) {
   const size_t size = one * count;
   auto* exchange = static_cast<Exchange*>(context);
   long status = 0;
   Curl().get(exchange->handle, CURLINFO_RESPONSE_CODE, &status);
   HttpAnswer& answer = exchange->answer;
-  // Only a successful response holds the file's bytes. The bodies of redirects and errors are
-  // texts.
+  // Only the body of a successful response contains bytes of the file. Bodies of redirects and
+  // errors are text.
   const std::span<char> store = exchange->request.store;
   if (status == 200 && !store.empty()) {
     exchange->too_long = size > store.size() - answer.stored;
@@ -60,7 +64,8 @@ size_t Receive(char* data, size_t one, size_t count, void* context) {
   return size;
 }
 
-// Counts header bytes: libcurl keeps each line, and older versions do not limit their number.
+// Limits the number of header bytes, because libcurl stores each line, and older versions do not
+// limit the number of lines.
 size_t ReceiveHead(char*, size_t one, size_t count, void* context) {
   const size_t size = one * count;
   auto* exchange = static_cast<Exchange*>(context);
@@ -69,7 +74,8 @@ size_t ReceiveHead(char*, size_t one, size_t count, void* context) {
   return exchange->head_too_long ? 0 : size;
 }
 
-// pread with its own offset: the same spooled file is sent again by a retry, from its start.
+// Reads with pread and a separate offset, because a retry sends the same spooled file again from
+// its start.
 size_t SendBody(char* data, size_t one, size_t capacity, void* context) {
   auto* exchange = static_cast<Exchange*>(context);
   const uint64_t left = exchange->request.body_size - exchange->sent;
@@ -86,14 +92,14 @@ size_t SendBody(char* data, size_t one, size_t capacity, void* context) {
   return static_cast<size_t>(count);
 }
 
-// libcurl rewinds the body if it must send it again, such as after a login or on a connection that
-// turned out to be closed.
+// libcurl calls this to send the body again, such as after a login, or if a connection turns out to
+// be closed.
 int SeekBody(void* context, curl_off_t offset, int origin) {
   static_cast<Exchange*>(context)->sent = static_cast<uint64_t>(offset);
   return origin == SEEK_SET ? CURL_SEEKFUNC_OK : CURL_SEEKFUNC_CANTSEEK;
 }
 
-// Called by libcurl about once a second while it waits, more often during a transfer.
+// libcurl calls this about once a second while it waits, and more often during a transfer.
 int Continue(void* context, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
   const Cancellation* cancellation = static_cast<Exchange*>(context)->request.cancellation;
   return cancellation != nullptr && cancellation->cancelled() ? 1 : 0;
@@ -101,16 +107,17 @@ int Continue(void* context, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
 
 void SetLimits(const HttpRequest& request, CURL* handle) {
   const CurlLibrary& curl = Curl();
-  // Else libcurl uses SIGALRM to limit the resolver's time, which is not safe with threads.
+  // Without this, libcurl uses SIGALRM to limit the resolver's time, which is not safe with
+  // threads.
   curl.set(handle, CURLOPT_NOSIGNAL, 1L);
   curl.set(handle, CURLOPT_PROTOCOLS, static_cast<long>(CURLPROTO_HTTP | CURLPROTO_HTTPS));
   curl.set(handle, CURLOPT_FOLLOWLOCATION, 0L);
-  curl.set(handle, CURLOPT_PROXY, "");  // hosts of a cluster are reached directly
+  curl.set(handle, CURLOPT_PROXY, "");  // no proxy: hosts of a cluster are reached directly
   curl.set(handle, CURLOPT_HTTP09_ALLOWED, 0L);
   curl.set(handle, CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
   curl.set(handle, CURLOPT_CONNECTTIMEOUT, kConnectSeconds);
-  // A stalled transfer fails after request.seconds, whatever its size. The limit of the whole
-  // request grows with the body.
+  // A transfer of any size fails if it stalls for request.seconds. The limit for the whole request
+  // is longer for a larger body.
   curl.set(handle, CURLOPT_LOW_SPEED_LIMIT, 1L);
   curl.set(handle, CURLOPT_LOW_SPEED_TIME, static_cast<long>(request.seconds + 0.999));
   const double whole = request.seconds + static_cast<double>(request.body_size) / kSlowestBytes;
@@ -136,9 +143,9 @@ void SetExchange(Exchange* exchange, curl_slist* headers) {
   }
   if (request.negotiate) {
     curl.set(handle, CURLOPT_HTTPAUTH, static_cast<long>(CURLAUTH_NEGOTIATE));
-    curl.set(handle, CURLOPT_USERPWD, ":");  // the user of the ticket
+    curl.set(handle, CURLOPT_USERPWD, ":");  // the ticket determines the user
   }
-  // After UPLOAD, which by itself sets the method to PUT. It also gives DELETE its name.
+  // Must follow UPLOAD, which sets the method to PUT. Also sets the method DELETE.
   curl.set(handle, CURLOPT_CUSTOMREQUEST, request.method.c_str());
   curl.set(handle, CURLOPT_WRITEFUNCTION, Receive);
   curl.set(handle, CURLOPT_WRITEDATA, exchange);
@@ -151,7 +158,7 @@ void SetExchange(Exchange* exchange, curl_slist* headers) {
 
 ErrorCode CodeOf(CURLcode result) {
   switch (result) {
-    case CURLE_COULDNT_RESOLVE_HOST:  // usually a misspelt host, which retries do not repair
+    case CURLE_COULDNT_RESOLVE_HOST:  // usually a misspelt host name, so retries do not help
     case CURLE_URL_MALFORMAT:
       return ErrorCode::kInvalidArgument;
     case CURLE_OPERATION_TIMEDOUT:
@@ -167,20 +174,21 @@ ErrorCode CodeOf(CURLcode result) {
       return ErrorCode::kPermissionDenied;
     case CURLE_OUT_OF_MEMORY:
       return ErrorCode::kResourceExhausted;
-    case CURLE_UNSUPPORTED_PROTOCOL:  // libcurl's error for a response that is not HTTP
+    case CURLE_UNSUPPORTED_PROTOCOL:  // libcurl reports this for a response that is not HTTP
     case CURLE_WRITE_ERROR:
     case CURLE_WEIRD_SERVER_REPLY:
     case CURLE_BAD_CONTENT_ENCODING:
       return ErrorCode::kDataLoss;
     default:
-      return ErrorCode::kUnavailable;  // refused, reset or closed early
+      return ErrorCode::kUnavailable;  // connection refused, reset or closed early
   }
 }
 
 void Check(CURLcode result, const Exchange& exchange, const char* detail) {
   if (result == CURLE_OK) return;
   const std::string host = HostOfUrl(exchange.request.url);
-  // The callbacks' own reasons come first: libcurl reports each of them as a failed write or read.
+  // The callbacks' own reasons are checked first, because libcurl reports them only as a failed
+  // write or read.
   if (exchange.head_too_long) {
     Throw(ErrorCode::kDataLoss, "{} sent more than the {} bytes allowed for response headers", host,
           kLargestHead);
@@ -215,7 +223,7 @@ bool Cancellation::Pause(double seconds) const {
 HttpClient::HttpClient() : process_(getpid()) {}
 
 HttpClient::~HttpClient() {
-  // In a forked child: see Take().
+  // In a forked child, the connections are abandoned; see Take().
   if (process_ != getpid()) return;
   for (void* handle : idle_) Curl().cleanup(handle);
 }
@@ -224,8 +232,8 @@ void* HttpClient::Take() {
   {
     const std::lock_guard lock(mutex_);
     if (process_ != getpid()) {
-      // Both processes have these sockets: each would read the other's responses, and closing TLS
-      // here would end the parent's session. So they are abandoned.
+      // Parent and child share these sockets. Each would read the other's responses, and closing
+      // TLS here would end the parent's session. So the child abandons them.
       idle_.clear();
       process_ = getpid();
     }
@@ -240,7 +248,7 @@ void* HttpClient::Take() {
   return handle;
 }
 
-// The reset drops the pointers to the request's memory and keeps the connection.
+// curl_easy_reset drops the pointers to the request's memory but keeps the connection.
 void HttpClient::Give(void* handle) {
   Curl().reset(handle);
   {
@@ -262,7 +270,8 @@ HttpAnswer HttpClient::Send(const HttpRequest& request) {
   SetLimits(request, handle.get());
   curl.set(handle.get(), CURLOPT_ERRORBUFFER, detail);
   curl_slist* headers = curl.append(nullptr, "Content-Type: application/octet-stream");
-  headers = curl.append(headers, "Expect:");  // servers without support for it cost a second
+  // Disables "Expect: 100-continue", because servers that do not support it cost a second.
+  headers = curl.append(headers, "Expect:");
   const std::unique_ptr<curl_slist, decltype(curl.free_list)> kept(headers, curl.free_list);
   SetExchange(&exchange, headers);
   const CURLcode result = curl.perform(handle.get());

@@ -1,6 +1,6 @@
-// HTTP requests with limits on the size and time of responses. Servers are not trusted: a body
-// longer than announced, endless headers or a protocol other than HTTP are errors. Redirects are
-// returned, not followed.
+// HTTP requests with limits on the size and the time of responses. Servers are not trusted: a body
+// that is longer than allowed, endless headers, and a protocol other than HTTP are errors.
+// Redirects are returned, not followed.
 #pragma once
 
 #include <atomic>
@@ -16,12 +16,12 @@
 
 namespace hearth::storage {
 
-// Cancels requests and pauses of other threads. Any thread.
+// Cancels requests and pauses of other threads. Thread-safe.
 class Cancellation {
  public:
   void Cancel();
   bool cancelled() const { return cancelled_; }
-  // Returns false if cancelled before the time has passed.
+  // Waits. Returns false if cancelled before the time has passed.
   bool Pause(double seconds) const;
 
  private:
@@ -30,17 +30,17 @@ class Cancellation {
   mutable std::condition_variable changed_;
 };
 
-// One request and its limits. The memory that it refers to outlives it.
+// A request and its limits. The memory to which it refers must outlive it.
 struct HttpRequest {
   std::string method, url;
-  int body = -1;  // file descriptor of the body, sent from its start; -1: empty body
+  int body = -1;  // file descriptor of the body, which is sent from its start; -1 for an empty body
   uint64_t body_size = 0;
-  std::span<char> store;  // destination for the body of a response with status 200
-  size_t largest_answer = size_t{1} << 20;  // limit of other bodies
-  double seconds = 120;  // limit for the request, plus one second per 100 kB of the body
+  std::span<char> store;                    // buffer for the body of a response with status 200
+  size_t largest_answer = size_t{1} << 20;  // limit of the size of other bodies
+  double seconds = 120;  // time limit, to which one second per 100 kB of the body is added
   const Cancellation* cancellation = nullptr;
-  // Uses a new connection. If a kept connection has been closed, libcurl silently repeats the
-  // request, which may then be executed twice.
+  // Uses a new connection. If a kept connection has been closed, libcurl silently sends the request
+  // again, and the server may execute it twice.
   bool only_once = false;
   bool negotiate = false;  // authenticates with the process's Kerberos ticket (SPNEGO)
 };
@@ -52,7 +52,7 @@ struct HttpAnswer {
   size_t stored = 0;
 };
 
-// Keeps connections for later requests. Any thread.
+// An HTTP client that keeps connections for later requests. Thread-safe.
 class HttpClient {
  public:
   HttpClient();
@@ -61,8 +61,8 @@ class HttpClient {
   HttpClient& operator=(const HttpClient&) = delete;
 
   // Throws kUnavailable (connection refused or broken), kDeadlineExceeded, kDataLoss (not HTTP, or
-  // more data than announced), kPermissionDenied (certificate or login), kInvalidArgument (unknown
-  // host), kAborted (cancelled). Messages contain only the host: URLs contain tokens.
+  // more data than allowed), kPermissionDenied (certificate or login), kInvalidArgument (unknown
+  // host), kAborted (cancelled). Messages contain only the host, because URLs contain tokens.
   HttpAnswer Send(const HttpRequest& request);
 
  private:
@@ -70,14 +70,14 @@ class HttpClient {
   void Give(void* handle);
 
   std::mutex mutex_;
-  int process_;  // owner of the connections: a forked child must not use its parent's
+  int process_;  // process that owns the connections; a forked child must not use them
   std::vector<void*> idle_;
 };
 
-// Escapes a path or a parameter's value for a URL; '/' is kept.
+// Escapes a path or the value of a parameter for a URL. Does not escape '/'.
 std::string Escaped(std::string_view text);
 
-// "host:port" of a URL.
+// The "host:port" in a URL.
 std::string HostOfUrl(const std::string& url);
 
 }  // namespace hearth::storage

@@ -44,7 +44,7 @@ TEST_F(HttpClientTest, StoresABodyWhereTheRequestWantsIt) {
   EXPECT_EQ(answer.stored, 10u);
   EXPECT_EQ(store, "0123456789");
   EXPECT_EQ(answer.body, "");
-  // The text of a failure is not stored there.
+  // The text of an error response is not written to the buffer.
   Answer(WebHdfsServer::Json(404, "not found"));
   EXPECT_EQ(client_.Send(request).body, "not found");
   EXPECT_EQ(store, "0123456789");
@@ -110,7 +110,7 @@ TEST_F(HttpClientTest, ErrorsNameTheHostButNotTheToken) {
   EXPECT_EQ(CodeOf([&] { client_.Send(Get()); }), ErrorCode::kDataLoss);
 }
 
-// Cancelled while the server's response is incomplete.
+// The request is cancelled while the server's response is incomplete.
 TEST_F(HttpClientTest, ACancelledRequestEnds) {
   Cancellation cancellation;
   server_.Intercept([&](const ServerRequest&) {

@@ -22,11 +22,12 @@
 namespace hearth::storage {
 namespace {
 
-// libhdfs copies each call's bytes through an array of that size on the JVM's heap.
+// The largest number of bytes per call, because libhdfs copies them through an array of this size
+// on the JVM's heap.
 constexpr size_t kLargestCall = 8 << 20;
-constexpr int kOtherException = 255;  // libhdfs's errno for unknown exceptions
+constexpr int kOtherException = 255;  // errno that libhdfs sets for unknown exceptions
 
-// libhdfs takes paths without scheme and host, which belong to the connection.
+// libhdfs expects paths without scheme and host, because these belong to the connection.
 std::string PathOf(const std::string& uri) { return ParseRemote(uri).path; }
 
 FileStatus StatusOf(const LibHdfsFileInfo& info, std::string uri) {
@@ -35,14 +36,14 @@ FileStatus StatusOf(const LibHdfsFileInfo& info, std::string uri) {
           int64_t{info.modified} * 1000};
 }
 
-// The process in which the JVM was started: a forked child has none of its threads and would wait
-// for them forever.
+// The process that has started the JVM. A forked child has no JVM threads, so a call would wait for
+// them forever.
 std::atomic<pid_t> jvm_process = 0;
 
 bool IsJvmHere() { return jvm_process == 0 || jvm_process == getpid(); }
 
-// Preserves the program's handlers of termination signals, which a starting JVM replaces: Python's
-// Ctrl-C, a solver's snapshot.
+// Preserves the program's handlers of termination signals, such as Python's Ctrl-C or a solver's
+// snapshot. A starting JVM replaces them.
 class SignalHandlerGuard {
  public:
   SignalHandlerGuard() {
@@ -69,7 +70,7 @@ class OpenedFile {
 
   void* get() const { return file_; }
   bool Close() {
-    if (!IsJvmHere()) return true;  // the parent closes it
+    if (!IsJvmHere()) return true;  // only the parent process can close the file
     return file_ == nullptr || LibHdfs().close(fs_, std::exchange(file_, nullptr)) == 0;
   }
 
@@ -86,8 +87,8 @@ void* LibHdfsFiles::fs() {
           "available here; start processes by spawn (multiprocessing.set_start_method), or set "
           "HEARTH_HDFS=webhdfs",
           name_node_);
-  // After the check above: in a forked child the mutex may be locked for ever by a thread of the
-  // parent.
+  // Locked after the check above, because in a forked child a thread of the parent may have left
+  // the mutex locked forever.
   const std::lock_guard lock(mutex_);
   if (fs_ != nullptr) return fs_;
   const std::string missing = MissingOnClassPath();
@@ -100,7 +101,8 @@ void* LibHdfsFiles::fs() {
   LibHdfs().set_name_node(builder, name_node_.c_str());
   {
     const SignalHandlerGuard guard;
-    // Before the JVM starts: a child that another thread forks meanwhile already lacks its threads.
+    // Set before the JVM starts, because a child that another thread forks meanwhile has no JVM
+    // threads, either.
     jvm_process = getpid();
     fs_ = LibHdfs().connect(builder);
   }
@@ -109,11 +111,11 @@ void* LibHdfsFiles::fs() {
 }
 
 void LibHdfsFiles::Fail(const std::string& doing, const std::string& uri) const {
-  // Saved before any other call into libhdfs, which may change it.
+  // Saved first, because any other call into libhdfs may change it.
   const int error_number = errno;
   const char* cause = LibHdfs().root_cause == nullptr ? nullptr : LibHdfs().root_cause();
   const std::string what = fmt::format("cannot {} {} as {} by libhdfs", doing, uri, who_);
-  // "CLASS: MESSAGE", as in a server's response.
+  // The cause is "CLASS: MESSAGE", as in a server's response.
   const std::string_view text = cause == nullptr ? "" : cause;
   const size_t colon = std::min(text.find(':'), text.size());
   const std::string_view name = text.substr(0, colon);
@@ -143,7 +145,7 @@ std::vector<FileStatus> LibHdfsFiles::List(const std::string& folder) {
   Require(!itself || itself->is_folder, ErrorCode::kInvalidArgument,
           "cannot list {} as {}: it is not a folder", folder, who_);
   int count = 0;
-  // libhdfs returns null for an empty folder, too; only errno tells an error.
+  // libhdfs also returns null for an empty folder. Only errno shows an error.
   errno = 0;
   LibHdfsFileInfo* infos = LibHdfs().list(fs(), path.c_str(), &count);
   if (infos == nullptr && errno != 0) Fail("list", folder);
@@ -173,7 +175,8 @@ std::unique_ptr<InputFile> LibHdfsFiles::Open(const std::string& uri) {
       const int32_t count =
           LibHdfs().pread(fs(), file->get(), static_cast<int64_t>(offset + done), data + done,
                           static_cast<int32_t>(std::min(size - done, kLargestCall)));
-      // hdfs.h: data is temporarily unavailable, but this is not the end of the file.
+      // According to hdfs.h, EINTR means that data is temporarily unavailable, but not at the end
+      // of the file.
       if (count < 0 && errno == EINTR) continue;
       if (count < 0) Fail("read", uri);
       Require(count > 0, ErrorCode::kDataLoss,
@@ -189,7 +192,7 @@ void LibHdfsFiles::Write(const std::string& uri, const SpoolFile& bytes, int fla
   const std::string path = PathOf(uri);
   OpenedFile file(fs(), LibHdfs().open(fs(), path.c_str(), flags, 0, 0, 0));
   if (file.get() == nullptr) Fail("create", uri);
-  // Written in blocks from the spooled file, as a file may be larger than the memory.
+  // Reads the spooled file in blocks, because it may be larger than the memory.
   std::vector<char> block(std::min<uint64_t>(bytes.size(), kLargestCall));
   for (uint64_t done = 0; done < bytes.size();) {
     const ssize_t count = pread(bytes.fd(), block.data(), block.size(), static_cast<off_t>(done));
@@ -204,8 +207,8 @@ void LibHdfsFiles::Write(const std::string& uri, const SpoolFile& bytes, int fla
     }
     done += static_cast<uint64_t>(count);
   }
-  // HDFS completes the last block at close, so only a successful close means that the bytes are
-  // stored.
+  // HDFS completes the last block when the file is closed, so the bytes are stored only if that
+  // succeeds.
   if (!file.Close()) Fail("write", uri);
 }
 
@@ -228,7 +231,7 @@ void LibHdfsFiles::Append(const std::string& uri, std::string_view bytes) {
   SpoolFile spool;
   spool.Append(bytes);
   if (Stat(uri)) return Write(uri, spool, O_WRONLY | O_APPEND);
-  // Creating it directly would empty a file that another writer creates at the same time.
+  // Creating the file directly would empty it if another writer creates it at the same time.
   const std::string temporary = TemporaryFor(uri);
   const std::string source = PathOf(temporary), target = PathOf(uri);
   try {
@@ -240,7 +243,7 @@ void LibHdfsFiles::Append(const std::string& uri, std::string_view bytes) {
   if (LibHdfs().rename(fs(), source.c_str(), target.c_str()) == 0) return;
   const int error_number = errno;
   DeleteQuietly(temporary);
-  // Another writer has created the file since the first look.
+  // Another writer has created the file since the first Stat().
   if (Stat(uri)) return Write(uri, spool, O_WRONLY | O_APPEND);
   errno = error_number;
   Fail("append to", uri);
@@ -248,7 +251,7 @@ void LibHdfsFiles::Append(const std::string& uri, std::string_view bytes) {
 
 void LibHdfsFiles::Rename(const std::string& from, const std::string& to) {
   const std::string source = PathOf(from), target = PathOnSame(from, to);
-  // libhdfs gives no reason for a failed rename.
+  // Checked first, because libhdfs gives no reason if a rename fails.
   Require(Stat(from).has_value(), ErrorCode::kNotFound,
           "cannot rename {} as {}: no such path; look with `hdfs dfs -ls`", from, who_);
   if (source == target) return;

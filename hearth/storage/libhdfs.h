@@ -12,13 +12,13 @@
 
 namespace hearth::storage {
 
-// HDFS, viewfs and other Hadoop file systems, by libhdfs: uses the cluster's configuration with its
-// name services, Kerberos, tokens and erasure coding, in a JVM inside this process. Retries are
-// Hadoop's own, as configured.
+// HDFS, viewfs and other Hadoop file systems through libhdfs, which runs a JVM in this process. It
+// uses the cluster's configuration: name services, Kerberos, tokens and erasure coding. Hadoop's
+// client retries as configured.
 class LibHdfsFiles : public FileSystem {
  public:
-  // `name_node`: "hdfs://host:port", "default" for fs.defaultFS. `who`: "user alice", for messages.
-  // Loads nothing before use.
+  // `name_node` is "hdfs://host:port", or "default" for fs.defaultFS. `who`, such as "user alice",
+  // is used in messages. Nothing is loaded before the first use.
   LibHdfsFiles(std::string name_node, std::string who)
       : name_node_(std::move(name_node)), who_(std::move(who)) {}
 
@@ -27,14 +27,14 @@ class LibHdfsFiles : public FileSystem {
   std::unique_ptr<InputFile> Open(const std::string& uri) override;
   std::unique_ptr<OutputFile> Create(const std::string& uri) override;
   void Append(const std::string& uri, std::string_view bytes) override;
-  // libhdfs cannot replace a file by a rename: the old file is renamed first and deleted
-  // afterwards, so that its bytes are never lost, but for a moment nothing has the name.
+  // libhdfs cannot replace a file in a rename. So the old file is renamed first and deleted
+  // afterwards. Its bytes are never lost, but for a moment there is no file with the name.
   void Rename(const std::string& from, const std::string& to) override;
   bool Delete(const std::string& uri, bool recursive) override;
   void MakeFolders(const std::string& uri) override;
 
  private:
-  // Connects at the first call; concurrent calls wait for it.
+  // Connects on the first call. Concurrent calls wait for the connection.
   void* fs();
   [[noreturn]] void Fail(const std::string& doing, const std::string& uri) const;
   void Write(const std::string& uri, const SpoolFile& bytes, int flags);

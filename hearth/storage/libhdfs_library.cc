@@ -21,7 +21,7 @@ bool IsFile(const std::string& path) {
   return fs::is_regular_file(path, ignored);
 }
 
-// File names of the jars on the class path.
+// The file names of the jars on the class path.
 std::vector<std::string> JarNames() {
   std::vector<std::string> names;
   const std::string path = Environment("CLASSPATH");
@@ -33,7 +33,7 @@ std::vector<std::string> JarNames() {
       if (IsFile(entry)) names.push_back(NameOf(entry));
       continue;
     }
-    // A folder that does not exist has no jars; Java ignores it, too.
+    // As in Java, a folder that does not exist is ignored.
     std::error_code ignored;
     for (const auto& file : fs::directory_iterator(FolderOf(entry), ignored)) {
       names.push_back(file.path().filename().string());
@@ -42,10 +42,10 @@ std::vector<std::string> JarNames() {
   return names;
 }
 
-// libjvm must be loaded before libhdfs, which has no path to it.
+// Must be called before libhdfs is loaded, because libhdfs has no path to libjvm.
 void LoadJvm() {
   const std::string home = Environment("JAVA_HOME");
-  // Java 9 and later; Java 8.
+  // The first folder is for Java 9 and later, the others for Java 8.
   for (const char* folder : {"/lib/server", "/jre/lib/amd64/server", "/jre/lib/aarch64/server"}) {
     const std::string file = home + folder + "/libjvm.so";
     if (!home.empty() && IsFile(file)) {
@@ -81,7 +81,8 @@ LibHdfsLibrary LoadLibrary() {
   load("hdfsRename", &hdfs.rename);
   load("hdfsDelete", &hdfs.remove);
   load("hdfsCreateDirectory", &hdfs.make_folders);
-  library.Find("hdfsGetLastExceptionRootCause", &hdfs.root_cause);  // not in every version
+  // Not available in every version.
+  library.Find("hdfsGetLastExceptionRootCause", &hdfs.root_cause);
   return hdfs;
 }
 
@@ -125,7 +126,7 @@ std::string MissingOnClassPath() {
     });
   };
   if (!has("hadoop-common-") && !has("hadoop-client-api-")) return "Hadoop's jars";
-  // hadoop-client-api, the jar that Spark ships, contains no third-party classes.
+  // Spark ships hadoop-client-api, which contains no third-party classes.
   return has("commons-lang3-") ? "" : "commons-lang3";
 }
 

@@ -6,7 +6,7 @@
 
 namespace hearth::storage {
 
-// As in hdfs.h of Hadoop 2.2 and later.
+// hdfsFileInfo in hdfs.h of Hadoop 2.2 and later.
 struct LibHdfsFileInfo {
   int kind;  // 'F' or 'D'
   char* name;
@@ -19,8 +19,8 @@ struct LibHdfsFileInfo {
   std::time_t accessed;
 };
 
-// Hadoop's C client, loaded at the first access. The functions and the structure in use are
-// declared here: hosts with Hadoop have the library, but not its header.
+// Hadoop's C client, loaded on the first access. Its functions and the structure are declared here,
+// because hosts with Hadoop have the library but not its header.
 struct LibHdfsLibrary {
   void* (*new_builder)() = nullptr;
   void (*set_name_node)(void* builder, const char* uri) = nullptr;
@@ -39,19 +39,21 @@ struct LibHdfsLibrary {
   char* (*root_cause)() = nullptr;  // cause of this thread's last error; since Hadoop 3.0
 };
 
-// Path of the library: HEARTH_LIBHDFS (a file), ARROW_LIBHDFS_DIR, HADOOP_HOME/lib/native or
-// HADOOP_HOME; "" if not found. Throws kInvalidArgument if HEARTH_LIBHDFS is not a file.
+// Finds libhdfs: the file HEARTH_LIBHDFS, or in ARROW_LIBHDFS_DIR, HADOOP_HOME/lib/native or
+// HADOOP_HOME. Returns "" if it is not found. Throws kInvalidArgument if HEARTH_LIBHDFS is not a
+// file.
 std::string FindLibHdfs();
 
-// The same; throws kUnimplemented, with the settings to change, if not found.
+// The same, but throws kUnimplemented, naming the settings to change, if it is not found.
 std::string LocateLibHdfs();
 
-// The jars that the class path lacks, or "" if it is complete: without commons-lang3 the JVM ends
-// this process by a signal. Reads CLASSPATH and folders in it that end in '*'.
+// Returns which jars are missing on the class path, or "" if none is: without commons-lang3, the
+// JVM would end this process with a signal. Reads CLASSPATH, and the folders of its entries that
+// end in '*'.
 std::string MissingOnClassPath();
 
-// Loads libjvm (JAVA_HOME) and libhdfs. Throws kUnimplemented, with the settings to change. The
-// caller has checked the class path.
+// Loads libjvm (from JAVA_HOME) and libhdfs. Throws kUnimplemented, naming the settings to change.
+// The caller must have checked the class path.
 const LibHdfsLibrary& LibHdfs();
 
 }  // namespace hearth::storage

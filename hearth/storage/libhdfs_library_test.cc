@@ -21,8 +21,8 @@ using testing::HasSubstr;
 
 class LibHdfsLibraryTest : public HdfsEnvironmentTest {
  protected:
-  // Starts this program again for the statement of a death test: the library is loaded only once
-  // per process, and another test may have loaded it here.
+  // Runs the statement of a death test in a new process of this program, because the library is
+  // loaded only once per process and another test may have loaded it in this one.
   LibHdfsLibraryTest() { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
 
   // The path of a library that is not libhdfs.
@@ -31,7 +31,8 @@ class LibHdfsLibraryTest : public HdfsEnvironmentTest {
     ::dladdr(reinterpret_cast<void*>(&::strlen), &info);
     return info.dli_fname;
   }
-  // For such a child: writes LibHdfs's error to stderr and exits, with 0 for kUnimplemented.
+  // Called in such a process: writes the error of LibHdfs() to stderr and exits, with 0 for
+  // kUnimplemented.
   [[noreturn]] void ExitWithLibHdfsError() {
     const Error error = Thrown([] { LibHdfs(); });
     std::fprintf(stderr, "%s\n", error.message().c_str());
@@ -61,7 +62,8 @@ TEST_F(LibHdfsLibraryTest, ErrorNamesTheSettingsIfNotFound) {
 }
 
 TEST_F(LibHdfsLibraryTest, FoldersWithoutTheFileAreSkipped) {
-  std::filesystem::create_directories(folder_ / "lib/native/libhdfs.so");  // a folder of this name
+  // A folder with the library's name.
+  std::filesystem::create_directories(folder_ / "lib/native/libhdfs.so");
   std::ofstream(folder_ / "libhdfs.so") << "x";
   Set("ARROW_LIBHDFS_DIR", "/nowhere");
   Set("HADOOP_HOME", folder_);
@@ -111,7 +113,7 @@ TEST_F(LibHdfsLibraryTest, ALibraryWithoutAFunctionIsReportedWithItsName) {
       ExitedWithCode(0), HasSubstr("lacks hdfsNewBuilder; install Hadoop 2.2 or later"));
 }
 
-// A failure is not kept: the user's notebook may set the variable and try again.
+// A failure is not cached, so the user may set the variable in a notebook and try again.
 TEST_F(LibHdfsLibraryTest, CanBeLoadedAfterAFailure) {
   EXPECT_EXIT(
       {

@@ -41,7 +41,7 @@ TEST_F(LibHdfsTest, KeepsSignalHandlersAndFailsInAForkedChild) {
   const auto mine = std::signal(SIGINT, [](int) {});
   std::signal(SIGINT, mine);
   LibHdfsFiles files("hdfs://nn:1", "user alice");
-  files.MakeFolders("hdfs://nn:1/a");  // the fake library replaces the SIGINT handler like a JVM
+  files.MakeFolders("hdfs://nn:1/a");  // like a JVM, the fake library replaces the SIGINT handler
   EXPECT_EQ(std::signal(SIGINT, before), mine);
   const pid_t child = fork();
   if (child == 0) {

@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// One read call transfers at most 2 GiB.
+// Linux transfers almost 2 GiB at most in one read call.
 constexpr size_t kMaxTransferBytes = size_t{1} << 30;
 
 Fd OpenForReading(const std::string& path) {
@@ -37,7 +37,8 @@ std::string DirectoryOf(const fs::path& file) {
 
 void SyncDirectory(const std::string& file) {
   const Fd fd(open(DirectoryOf(file).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  // Some file systems do not support opening or syncing directories; the rename is done anyway.
+  // Some file systems do not support opening or syncing a directory. The rename itself has
+  // succeeded.
   if (!fd.valid() || fsync(fd.get()) == 0 || errno == EINVAL) return;
   log::Warning("Cannot sync the folder of {} ({}): a power failure may undo its rename", file,
                std::strerror(errno));
@@ -58,7 +59,8 @@ class LocalInput : public InputFile {
     size_ = static_cast<uint64_t>(status.st_size);
   }
 
-  // pread may return less than requested before the end, such as on a network file system.
+  // Repeats pread, which may return fewer bytes before the end of the file, such as on a network
+  // file system.
   size_t ReadAt(uint64_t offset, void* data, size_t size) override {
     size_t done = 0;
     while (done < size) {
@@ -86,10 +88,10 @@ class LocalOutput : public OutputFile {
     struct stat there {};
     Require(stat(path_.c_str(), &there) != 0 || !S_ISDIR(there.st_mode),
             ErrorCode::kInvalidArgument, "cannot create {}: a folder has that name", path_);
-    // An unnamed file does not remain if the process is killed.
+    // If the process is killed, an unnamed file does not remain.
     fd_.Reset(open(DirectoryOf(path_).c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666));
     if (fd_.valid()) return;
-    named_ = true;  // not supported by the file system; other errors are reported by the next open
+    named_ = true;  // O_TMPFILE may be unsupported; the next open reports other errors
     fd_.Reset(open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
     if (!fd_.valid()) ThrowErrno(errno, fmt::format("cannot create {}", path_));
   }
@@ -100,12 +102,13 @@ class LocalOutput : public OutputFile {
   void Append(std::string_view bytes) override { WriteAll(fd_.get(), bytes, path_); }
 
   void Commit() override {
-    // Before the name exists: after a power failure the name must not lead to an empty file.
+    // Synced before the file gets its name, so that the name does not refer to an empty file after
+    // a power failure.
     if (fsync(fd_.get()) != 0) ThrowErrno(errno, fmt::format("cannot write {}", path_));
     if (!named_) {
       const std::string unnamed = fmt::format("/proc/self/fd/{}", fd_.get());
-      // linkat cannot replace an existing file, so the temporary name comes first and rename
-      // replaces.
+      // linkat cannot replace an existing file. So the file first gets its temporary name, and
+      // rename replaces the existing file.
       if (linkat(AT_FDCWD, unnamed.c_str(), AT_FDCWD, temporary_.c_str(), AT_SYMLINK_FOLLOW) != 0) {
         ThrowErrno(errno, fmt::format("cannot name {}", path_));
       }
@@ -114,8 +117,8 @@ class LocalOutput : public OutputFile {
     if (rename(temporary_.c_str(), path_.c_str()) != 0) {
       ThrowErrno(errno, fmt::format("cannot rename {} to {}", temporary_, path_));
     }
-    // The name is final now; a valid descriptor would make the destructor delete the temporary
-    // file.
+    // The file now has its final name. Without the reset, the destructor would unlink the temporary
+    // name.
     fd_.Reset();
     SyncDirectory(path_);
   }
@@ -145,7 +148,8 @@ std::vector<FileStatus> LocalFiles::List(const std::string& folder) {
   for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
     const std::string name = entry->path().filename().string();
     struct stat status {};
-    // A dangling link is listed as itself; files deleted meanwhile are skipped.
+    // A dangling link is listed with its own properties. Files that were deleted meanwhile are
+    // skipped.
     if (stat(entry->path().c_str(), &status) != 0 && lstat(entry->path().c_str(), &status) != 0) {
       continue;
     }
@@ -166,7 +170,8 @@ std::unique_ptr<OutputFile> LocalFiles::Create(const std::string& uri) {
 
 void LocalFiles::Append(const std::string& uri, std::string_view bytes) {
   const std::string path = LocalPath(uri);
-  // O_APPEND: the kernel moves each write to the end, so several processes can append to one file.
+  // With O_APPEND, the kernel moves each write to the end, so several processes can append to one
+  // file.
   const Fd fd(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
   if (!fd.valid()) ThrowErrno(errno, fmt::format("cannot write {}", path));
   WriteAll(fd.get(), bytes, path);
@@ -174,7 +179,7 @@ void LocalFiles::Append(const std::string& uri, std::string_view bytes) {
 
 void LocalFiles::Rename(const std::string& from, const std::string& to) {
   const std::string source = LocalPath(from), target = LocalPath(to);
-  // rename(2) would replace an empty folder.
+  // Checked because rename(2) would replace an empty folder.
   const auto there = Stat(to);
   Require(!there || !there->is_folder, ErrorCode::kInvalidArgument,
           "cannot rename {} to {}: a folder has that name", source, target);
@@ -186,7 +191,7 @@ void LocalFiles::Rename(const std::string& from, const std::string& to) {
 bool LocalFiles::Delete(const std::string& uri, bool recursive) {
   const std::string path = LocalPath(uri);
   std::error_code error;
-  // Both report a missing file as "nothing removed" rather than as an error.
+  // Both functions return "nothing removed" for a missing file instead of an error.
   const bool removed = recursive ? fs::remove_all(path, error) > 0 : fs::remove(path, error);
   if (error.value() == ENOTEMPTY) {
     Throw(ErrorCode::kInvalidArgument, "cannot delete {}: the folder is not empty", path);
@@ -210,7 +215,8 @@ std::string LocalFiles::ReadAll(const std::string& uri) {
   if (fstat(fd.get(), &status) != 0) ThrowErrno(errno, fmt::format("cannot read {}", path));
   std::string contents;
   size_t size = 0;
-  // One byte more than the size detects the end without another read; pipes report no size.
+  // With one byte more than the size, the end is usually found without resizing. Pipes report no
+  // size.
   contents.resize(static_cast<size_t>(std::max<off_t>(status.st_size, 4095)) + 1);
   for (;;) {
     if (size == contents.size()) contents.resize(2 * size);

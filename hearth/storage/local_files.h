@@ -4,7 +4,7 @@
 
 namespace hearth::storage {
 
-// Local files.
+// The local file system.
 class LocalFiles : public FileSystem {
  public:
   std::optional<FileStatus> Stat(const std::string& uri) override;
@@ -15,7 +15,7 @@ class LocalFiles : public FileSystem {
   void Rename(const std::string& from, const std::string& to) override;
   bool Delete(const std::string& uri, bool recursive) override;
   void MakeFolders(const std::string& uri) override;
-  // Also reads files that report no size: pipes, /proc.
+  // Also reads files that report no size, such as pipes and files in /proc.
   std::string ReadAll(const std::string& uri) override;
 };
 

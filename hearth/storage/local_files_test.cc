@@ -1,4 +1,4 @@
-// Behaviour of local files alone; file_system_test.cc tests all file systems alike.
+// Tests for behaviour that only local files have; file_system_test.cc tests all file systems alike.
 #include "hearth/storage/local_files.h"
 
 #include <gmock/gmock.h>
@@ -56,7 +56,7 @@ TEST_F(LocalFilesTest, AWriterThatIsKilledLeavesNothing) {
   EXPECT_THAT(Names(), IsEmpty());
 }
 
-// /proc reports a size of 0, and a pipe none.
+// Files in /proc report a size of 0, and pipes report none.
 TEST_F(LocalFilesTest, ReadsFilesThatReportNoSize) {
   EXPECT_THAT(files_.ReadAll("/proc/self/status"), HasSubstr("Pid:"));
   ASSERT_EQ(::mkfifo(Path("pipe").c_str(), 0600), 0);

@@ -13,9 +13,11 @@ namespace {
 
 constexpr size_t kFirstWindow = 128 << 10;
 constexpr size_t kLargestWindow = 8 << 20;
-// Gap that sequential readers may skip: the ends of pages, pages of another kind, a column.
+// The gap that a sequential reader may skip, such as the end of a page, a page of another kind or a
+// column.
 constexpr size_t kLargestGap = kFirstWindow;
-// A prefetched window is kept for this many moves of other windows, as reads may alternate.
+// A prefetched window is kept until other windows have moved this number of times, because reads
+// may alternate.
 constexpr int kMaxSkippedMoves = 3;
 
 }  // namespace
@@ -31,12 +33,13 @@ ReadAhead::~ReadAhead() {
 void ReadAhead::AbandonInChild() {
   if (process_ == getpid()) return;
   process_ = getpid();
-  if (next_.valid()) new std::future<Window>(std::move(next_));  // destroying it would wait forever
+  // Intentionally leaked, because its destructor would wait forever.
+  if (next_.valid()) new std::future<Window>(std::move(next_));
 }
 
-// Each turn serves a part of the read: from a window in memory, else from the window that a thread
-// has fetched ahead, else by a fetch of this thread. The mutex is held during fetches into windows,
-// so concurrent readers of one file wait for each other there; only large reads run in parallel.
+// Each iteration serves a part of the read: from a window in memory, or from the window that a
+// thread has fetched ahead, or by a fetch in this thread. The mutex is held during fetches into
+// windows, so concurrent readers of one file wait for each other. Only large reads run in parallel.
 size_t ReadAhead::ReadAt(uint64_t offset, void* data, size_t size) {
   if (offset >= size_) return 0;
   size = std::min<uint64_t>(size, size_ - offset);
@@ -51,13 +54,13 @@ size_t ReadAhead::ReadAt(uint64_t offset, void* data, size_t size) {
       done += copied;
       continue;
     }
-    // Asked before TakeNext, which moves window_.
+    // Computed before TakeNext, which moves window_.
     in_order = window_.Precedes(at);
     if (TakeNext(at)) continue;
     if (rest < kLargestWindow) {
       MoveWindow(at, rest);
     } else {
-      // An empty window at the end of this read, by which the next read is recognised as
+      // Sets an empty window at the end of this read, so that the next read is recognized as
       // sequential.
       if (in_order) window_ = {at + rest, 0, nullptr};
       lock.unlock();
@@ -65,7 +68,7 @@ size_t ReadAhead::ReadAt(uint64_t offset, void* data, size_t size) {
       return size;
     }
   }
-  // Only after sequential reads: a fetch ahead of random reads would be wasted.
+  // Fetches ahead only after sequential reads, because the window would be wasted for random reads.
   if (in_order) StartNext();
   return size;
 }
@@ -91,21 +94,21 @@ bool ReadAhead::TakeNext(uint64_t offset) {
   try {
     Window next = next_.get();
     if (!in_order) {
-      // Reads at other offsets came in between. They may continue, so their window is kept, and the
-      // windows shrink, as less of each is used.
+      // There were reads at other offsets. They may continue, so their window is kept. Windows
+      // become smaller, because less of each is used.
       previous_ = std::move(window_);
       window_size_ = std::max(window_size_ / 2, kFirstWindow);
     }
     window_ = std::move(next);
     return true;
   } catch (const std::exception&) {
-    return false;  // the reading thread fetches again and gets the error
+    return false;  // the reading thread fetches again and reports the error
   }
 }
 
 void ReadAhead::MoveWindow(uint64_t offset, size_t size) {
-  // The windows double while reads are sequential: a footer costs one small request, and a file
-  // that is read in full soon costs few.
+  // Windows double in size while reads are sequential. So a footer costs one small request, and a
+  // file that is read in full costs few requests.
   if (window_.Precedes(offset)) {
     const size_t larger = std::min(2 * window_size_, kLargestWindow);
     window_ = FetchWindow(offset, std::max(larger, size));
@@ -113,8 +116,9 @@ void ReadAhead::MoveWindow(uint64_t offset, size_t size) {
     return;
   }
   Window* const others[] = {&previous_, &random_};
-  // A read that continues another window than the last one: a second reader, or the values behind
-  // an index. Its window becomes the sequential one and starts to grow again.
+  // The read may continue another window than the last one: there is a second reader, or values are
+  // read after an index. That window becomes the sequential one, and window sizes start to grow
+  // again.
   const auto other = std::ranges::find_if(others, [offset](const Window* window) {
     return window->size > 0 && window->Precedes(offset);
   });
@@ -137,8 +141,8 @@ ReadAhead::Window ReadAhead::FetchWindow(uint64_t offset, size_t size) {
 
 void ReadAhead::StartNext() {
   if (next_.valid() && ++skipped_moves_ < kMaxSkippedMoves) return;
-  // The future's destructor waits for its thread, which writes into a window of this object.
-  next_ = {};  // waits for an unused fetch
+  // Waits for the thread of an unused fetch, which uses this object.
+  next_ = {};
   skipped_moves_ = 0;
   const uint64_t at = window_.end();
   if (at >= size_) return;
@@ -149,7 +153,7 @@ void ReadAhead::StartNext() {
     next_at_ = at;
     next_end_ = std::min<uint64_t>(at + window_size_, size_);
   } catch (const std::system_error&) {
-    // No more threads available: the window is fetched on demand.
+    // If no more threads can be started, the window is fetched on demand.
   }
 }
 

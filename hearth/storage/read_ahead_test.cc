@@ -31,10 +31,10 @@ class ReadAheadTest : public testing::Test {
             bytes_.size()};
   }
   void Expect(ReadAhead& file, uint64_t offset, size_t size) {
-    std::string piece(size, '\0');
-    ASSERT_EQ(file.ReadAt(offset, piece.data(), size), std::min(size, bytes_.size() - offset));
+    std::string chunk(size, '\0');
+    ASSERT_EQ(file.ReadAt(offset, chunk.data(), size), std::min(size, bytes_.size() - offset));
     ASSERT_TRUE(std::string_view(bytes_).substr(offset, size) ==
-                std::string_view(piece).substr(0, std::min(size, bytes_.size() - offset)));
+                std::string_view(chunk).substr(0, std::min(size, bytes_.size() - offset)));
   }
 
   std::string bytes_;
@@ -112,7 +112,7 @@ TEST_F(ReadAheadTest, FetchesLargeReadsDirectly) {
   Expect(file, 1'000'000, 25'000'000);
   EXPECT_EQ(fetches_, 1);
   EXPECT_EQ(fetched_, 25'000'000u);
-  Expect(file, 26'000'000, 10'000'000);  // up to the end
+  Expect(file, 26'000'000, 10'000'000);  // beyond the end of the file
 }
 
 TEST_F(ReadAheadTest, ReadsTheFileInAnyOrder) {
@@ -125,12 +125,12 @@ TEST_F(ReadAheadTest, ReadsTheFileInAnyOrder) {
     if (below(10) == 0) at = below(bytes_.size());
     if (below(3) == 0) at += below(200'000);
     fails_ = below(8) == 0;
-    std::string piece(size, '\0');
+    std::string chunk(size, '\0');
     try {
-      piece.resize(file.ReadAt(at, piece.data(), size));
+      chunk.resize(file.ReadAt(at, chunk.data(), size));
       const size_t there = bytes_.size() - std::min<uint64_t>(at, bytes_.size());
-      ASSERT_EQ(piece.size(), std::min(size, there));
-      ASSERT_TRUE(at >= bytes_.size() || bytes_.compare(at, piece.size(), piece) == 0) << at;
+      ASSERT_EQ(chunk.size(), std::min(size, there));
+      ASSERT_TRUE(at >= bytes_.size() || bytes_.compare(at, chunk.size(), chunk) == 0) << at;
     } catch (const Error&) {
     }
     at += size;
@@ -141,8 +141,8 @@ TEST_F(ReadAheadTest, ReadsAgainAfterAFailedFetch) {
   ReadAhead file = Open();
   Expect(file, 0, 100);
   fails_ = true;
-  std::string piece(1'000'000, '\0');
-  EXPECT_EQ(Thrown([&] { file.ReadAt(100, piece.data(), piece.size()); }).code(),
+  std::string chunk(1'000'000, '\0');
+  EXPECT_EQ(Thrown([&] { file.ReadAt(100, chunk.data(), chunk.size()); }).code(),
             ErrorCode::kUnavailable);
   fails_ = false;
   Expect(file, 100, 1'000'000);
@@ -155,7 +155,7 @@ TEST_F(ReadAheadTest, CloseCancelsARunningFetch) {
     Expect(file, 0, 100);
     while (done_ < 2) std::this_thread::yield();
     waits_ = true;
-    Expect(file, 100, 300'000);  // uses the window and starts another fetch, which blocks
+    Expect(file, 100, 300'000);  // reads from the window and starts another fetch, which blocks
   }
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(50));
 }

@@ -16,7 +16,7 @@
 namespace hearth::storage {
 namespace {
 
-// Spark's local folders come first: they are on the large disks, while /tmp is often small or
+// Spark's local folders are first, because they are on large disks, while /tmp is often small or in
 // memory.
 std::vector<std::string> Folders() {
   std::vector<std::string> folders = LocalFolders();
@@ -26,11 +26,11 @@ std::vector<std::string> Folders() {
   return folders;
 }
 
-// A file without a name needs no removal: the kernel frees it with its last descriptor.
+// An unnamed file need not be removed: the kernel frees it when its last descriptor is closed.
 int OpenUnnamed(const std::string& folder) {
   const int fd = open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   if (fd >= 0) return fd;
-  std::string name = folder + "/hearth_XXXXXX";  // the file system does not support O_TMPFILE
+  std::string name = folder + "/hearth_XXXXXX";  // fallback for file systems without O_TMPFILE
   const int named = mkostemp(name.data(), O_CLOEXEC);
   if (named >= 0) unlink(name.c_str());
   return named;

@@ -11,11 +11,12 @@
 
 namespace hearth::storage {
 
-// Bytes kept on this machine until they are uploaded, so that a failed upload can restart from the
-// beginning. The file has no name: a process that is killed leaves nothing behind. One thread.
+// A local file for bytes that are to be uploaded, so that a failed upload can restart from the
+// beginning. It has no name, so nothing remains if the process is killed. Must be used by one
+// thread.
 class SpoolFile {
  public:
-  // Uses the first writable local folder of Spark, or else TMPDIR or /tmp.
+  // Creates the file in the first writable folder: Spark's local folders, then TMPDIR and /tmp.
   SpoolFile();
 
   void Append(std::string_view bytes);
@@ -28,13 +29,13 @@ class SpoolFile {
   uint64_t size_ = 0;
 };
 
-// An OutputFile that spools its bytes; Commit uploads them.
+// An OutputFile that spools its bytes and uploads them in Commit.
 class SpooledOutput : public OutputFile {
  public:
-  // How the file is uploaded or discarded.
+  // Functions that upload or discard the file.
   struct Steps {
     std::function<void(const SpoolFile&)> upload;
-    std::function<void()> discard;  // called if not committed; must not throw
+    std::function<void()> discard;  // called if the file was not committed; must not throw
   };
   explicit SpooledOutput(Steps steps) : steps_(std::move(steps)) {}
   ~SpooledOutput() override {

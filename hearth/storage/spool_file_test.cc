@@ -59,7 +59,7 @@ TEST(SpooledOutputTest, IsUploadedByCommitOnly) {
   EXPECT_EQ(discarded, 1);
 }
 
-// The remains of a failed upload are removed.
+// discard() removes what a failed upload has left.
 TEST(SpooledOutputTest, IsDiscardedIfTheUploadFails) {
   int discarded = 0;
   {
@@ -71,7 +71,8 @@ TEST(SpooledOutputTest, IsDiscardedIfTheUploadFails) {
   EXPECT_EQ(discarded, 1);
 }
 
-// Limits the size of files of this process; a write beyond it is an error, as on a full disk.
+// Limits the size of files that this process writes. A write beyond the limit fails, as on a full
+// disk.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) : handler_(::signal(SIGXFSZ, SIG_IGN)) {
@@ -131,7 +132,7 @@ TEST(SpoolFileTest, IsInTmpIfNoOtherFolderIsThere) {
   if (before != nullptr) setenv("TMPDIR", kept.c_str(), 1);
 }
 
-// Each commit uploads the whole file: an upload that failed can be repeated.
+// Each Commit uploads the whole file, so a failed upload can be repeated.
 TEST(SpooledOutputTest, AFailedUploadCanBeRepeated) {
   int attempts = 0, discarded = 0;
   std::string uploaded;

@@ -9,17 +9,18 @@
 namespace hearth::storage {
 namespace {
 
-constexpr size_t kLongestName = 200;  // of the 255 bytes allowed
+constexpr size_t kLongestName = 200;  // file systems allow 255 bytes
 
 }  // namespace
 
 std::string TemporaryFor(const std::string& uri) {
-  std::random_device random;  // the state of a generator would be copied by fork
-  // Without a trailing '/', which would put the name into another folder.
+  std::random_device random;  // fork would copy the state of a pseudorandom generator
+  // For a remote URI, text() removes a trailing '/', which would put the temporary name into
+  // another folder.
   const std::string file = IsLocal(uri) ? uri : ParseRemote(uri).text();
   std::string name = NameOf(file);
   if (name.size() > kLongestName) {
-    // Not within a UTF-8 character: the names of HDFS are text.
+    // Does not cut within a UTF-8 character, because names in HDFS must be valid text.
     size_t end = kLongestName;
     while (end > 0 && (static_cast<unsigned char>(name[end]) & 0xc0) == 0x80) --end;
     name.resize(end);

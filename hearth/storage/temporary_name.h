@@ -5,8 +5,8 @@
 
 namespace hearth::storage {
 
-// Returns a name in the same folder, hidden (also from Spark and Hadoop), unique among writers on
-// all hosts.
+// Returns a name for a temporary file in the folder of `uri`. It is hidden, also from Spark and
+// Hadoop, and unique among writers on all hosts.
 std::string TemporaryFor(const std::string& uri);
 
 }  // namespace hearth::storage

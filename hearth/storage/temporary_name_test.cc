@@ -20,7 +20,7 @@ TEST(TemporaryForTest, IsHiddenUniqueAndInTheSameFolder) {
   }
 }
 
-// A file system allows 255 bytes; a character of several bytes must not be cut.
+// File systems allow 255 bytes. A character of several bytes must not be cut.
 TEST(TemporaryForTest, ShortensALongNameBetweenCharacters) {
   std::string name(199, 'n');
   for (int i = 0; i < 20; ++i) name += "\xc3\xa4";

@@ -8,8 +8,9 @@
 namespace hearth::storage {
 namespace {
 
-// One spelling for each file, as files are compared by their URIs. ".." is refused: libcurl would
-// resolve it in the URL, and errors would name another path than the request.
+// Returns one spelling for each file, because files are compared by their URIs. Rejects "..",
+// because libcurl would resolve it in the URL, and errors would then name a path other than the
+// requested one.
 std::string CleanPath(std::string_view path, std::string_view uri) {
   Require(path.find('\0') == path.npos, ErrorCode::kInvalidArgument,
           "the file name '{}' contains a zero byte", uri.substr(0, uri.find('\0')));
@@ -31,7 +32,7 @@ std::string_view Scheme(std::string_view uri) {
   const size_t colon = uri.find(':');
   if (colon == 0 || colon == uri.npos) return {};
   const std::string_view scheme = uri.substr(0, colon);
-  // RFC 3986, 3.1. Without the check "12:30.txt" would be a URI of the scheme "12".
+  // RFC 3986, section 3.1. Without this check, "12:30.txt" would be a URI with the scheme "12".
   const bool valid = std::isalpha(static_cast<unsigned char>(scheme[0])) &&
                      std::all_of(scheme.begin(), scheme.end(), [](unsigned char c) {
                        return std::isalnum(c) || c == '+' || c == '-' || c == '.';
@@ -58,7 +59,7 @@ std::string LocalPath(std::string_view uri) {
         "cannot open {}: this needs a local file, and {}: is not local; copy it to a local path",
         uri, Scheme(uri));
     path.remove_prefix(Scheme(uri).size() + 1);
-    // file://host/path has an authority; only an empty one and localhost are local.
+    // In file://host/path, only an empty host and localhost are local.
     if (path.starts_with("//localhost/")) path.remove_prefix(11);
     // file:///path and file:/path name the same file.
     if (path.starts_with("///")) path.remove_prefix(2);
@@ -69,7 +70,7 @@ std::string LocalPath(std::string_view uri) {
   return std::string(path);
 }
 
-// By its slashes and not by Scheme(): files may have names such as "a:b".
+// Looks for "://" instead of calling Scheme(), because a file may have a name such as "a:b".
 std::optional<std::string> LocalPathOf(const std::string& uri) {
   if (uri.find("://") == uri.npos && !uri.starts_with("file:")) return uri;
   if (IsLocal(uri)) return LocalPath(uri);
@@ -105,7 +106,7 @@ std::string WithoutPassword(std::string text) {
   for (size_t at = 0; (at = text.find("://", at)) != text.npos;) {
     at += 3;
     const size_t end = std::min(text.find_first_of("/?# \t\r\n'\"", at), text.size());
-    // The last '@': a password may contain others.
+    // Searches for the last '@', because a password may contain others.
     const size_t mark = text.substr(at, end - at).rfind('@');
     const bool has_password = mark != text.npos && text.substr(at, mark).find(':') != text.npos;
     if (has_password) text.replace(at, mark, "***");
@@ -123,7 +124,7 @@ std::string FolderOf(std::string_view uri) {
 std::string NameOf(std::string_view uri) {
   const size_t start = PathStart(uri);
   const size_t slash = uri.rfind('/');
-  // file:name, a relative path without a folder.
+  // file:name is a relative path without a folder.
   if (slash == uri.npos && Scheme(uri) == "file") return std::string(uri.substr(5));
   return std::string(slash == uri.npos || slash < start ? uri.substr(start)
                                                         : uri.substr(slash + 1));

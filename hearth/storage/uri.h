@@ -1,5 +1,5 @@
-// Paths and URIs of files. Plain paths and file: URIs are local; others name a file system by their
-// scheme and, as in hdfs://namenode:8020/path, a host.
+// Paths and URIs of files. Plain paths and file: URIs are local. Others name a file system by their
+// scheme and possibly a host, as in hdfs://namenode:8020/path.
 #pragma once
 
 #include <optional>
@@ -8,23 +8,24 @@
 
 namespace hearth::storage {
 
-// "hdfs" of "hdfs://host/path", "" of a plain path.
+// Returns "hdfs" for "hdfs://host/path", and "" for a plain path.
 std::string_view Scheme(std::string_view uri);
 
-// True if LocalPath accepts it.
+// True for a plain path and a file: URI.
 bool IsLocal(std::string_view uri);
 
-// The local path of a plain path, file:/path, file:///path or file:relative. Throws kUnimplemented
-// for any other scheme and kInvalidArgument for an empty path.
+// Returns the local path for a plain path, file:/path, file:///path or file:relative. Throws
+// kUnimplemented for any other scheme, and kInvalidArgument for an empty path.
 std::string LocalPath(std::string_view uri);
 
-// The same; nullopt if it is remote. Unlike IsLocal, "a:b" is a plain path: schemes other than
-// file have their slashes.
+// The same, but returns nullopt for a remote URI. Unlike for IsLocal, "a:b" is a plain path:
+// schemes other than file require "://".
 std::optional<std::string> LocalPathOf(const std::string& uri);
 
-// Components of scheme://authority/path; the path begins with '/' and has no "." or empty component
-// and no trailing '/'. Throws kInvalidArgument if a component is ".." or contains a zero byte, or
-// if the authority contains a user or password, which would appear in errors and logs.
+// The components of scheme://authority/path. The path begins with '/' and has no trailing '/' and
+// no components that are "." or empty. ParseRemote throws kInvalidArgument if a component is ".."
+// or contains a zero byte. It also throws if the authority contains a user or password, which would
+// appear in errors and logs.
 struct RemoteUri {
   std::string scheme;
   std::string authority;  // "" of hdfs:///path
@@ -35,21 +36,21 @@ struct RemoteUri {
 };
 RemoteUri ParseRemote(std::string_view uri);
 
-// The path of `to`, which must have the scheme and host of `from`, as renames cannot cross file
-// systems. Throws kInvalidArgument.
+// Returns the path of `to`. Throws kInvalidArgument unless its scheme and host are those of `from`,
+// because renames cannot cross file systems.
 std::string PathOnSame(std::string_view from, std::string_view to);
 
-// `text` with '***' for the user and password in each scheme://user:password@host.
+// Replaces the user and password in each scheme://user:password@host with '***'.
 std::string WithoutPassword(std::string text);
 
-// Offset of the path in scheme://authority/path; 0 without an authority.
+// The offset of the path in scheme://authority/path; 0 for a text without "://".
 size_t PathStart(std::string_view uri);
 
-// The parts before and after the last '/', for paths and URIs of every scheme. The folder of a name
-// without '/' is "", that of /name is "/".
+// The parts of a path or URI before and after the last '/'. The folder of a name without '/' is "",
+// and the folder of /name is "/".
 std::string FolderOf(std::string_view uri);
 std::string NameOf(std::string_view uri);
-// `name` inside `folder`; `name` alone if the folder is "".
+// Returns the path of `name` in `folder`; `name` itself if the folder is "".
 std::string Join(std::string_view folder, std::string_view name);
 
 }  // namespace hearth::storage

@@ -16,20 +16,20 @@
 namespace hearth::storage {
 namespace {
 
-constexpr size_t kLargestListing = 64 << 20;  // one response; a batch has 1,000 names
+constexpr size_t kLargestListing = 64 << 20;  // limit for one response; a batch has 1,000 names
 constexpr size_t kMaxEntries = 10'000'000;
 constexpr int kMaxRedirects = 4;
-constexpr size_t kLargestFetch = 32 << 20;  // fits into the time limit of one response
+constexpr size_t kLargestFetch = 32 << 20;  // small enough for the time limit of one response
 constexpr int kMaxDamagedAnswers = 3;
-// In seconds: short enough for a dropped connection, and long enough for a failover of NameNodes,
-// which takes tens of seconds.
+// In seconds. The first pause suits a dropped connection. The longest suits a failover of
+// NameNodes, which takes tens of seconds.
 constexpr double kFirstPause = 0.1, kLongestPause = 5;
 
 bool IsRedirect(const HttpAnswer& answer) {
   return answer.status >= 301 && answer.status <= 308 && answer.status != 304;
 }
 
-// Transient failures: those after which the same call may succeed later, or at another NameNode.
+// True for transient failures, after which the call may succeed later or at another NameNode.
 bool MayPass(ErrorCode code) {
   return code == ErrorCode::kUnavailable || code == ErrorCode::kDeadlineExceeded;
 }
@@ -38,17 +38,18 @@ bool MayPass(Remedy remedy) { return remedy == Remedy::kRepeat || remedy == Reme
 
 }  // namespace
 
-// Retries of one operation: limits and pauses.
+// The attempts of one operation: their limits and the pauses between them.
 class WebHdfs::Attempts {
  public:
   explicit Attempts(double seconds) : until_(Deadline::After(seconds)) {}
 
-  // Waits before the next attempt; returns false when the time is up.
+  // Waits before the next attempt. Returns false if the deadline has passed or the operation is
+  // cancelled.
   bool Next(const Cancellation* cancellation, Deadline sooner) {
     if (until_.expired() || sooner.expired()) return false;
     static thread_local std::minstd_rand random{std::random_device{}()};
-    // Between half and all of the pause, at random: the tasks of a job fail together, and must not
-    // return together.
+    // Waits a random time between half and all of the pause. The tasks of a job fail at the same
+    // time and must not retry at the same time.
     const double share = 0.5 + 0.5 * static_cast<double>(random() % 1000) / 1000;
     const double pause = std::min(pause_ * share, until_.remaining());
     pause_ = std::min(2 * pause_, kLongestPause);
@@ -60,10 +61,10 @@ class WebHdfs::Attempts {
   void NextAddress() { ++moved_; }
 
   size_t moved() const { return moved_; }
-  bool sent = false;  // a file's bytes were sent, perhaps in part
-  // The DataNode that failed last, which the NameNode is asked to exclude.
+  bool sent = false;  // true if bytes of a file were sent, perhaps only some
+  // The DataNode that failed last; the NameNode is asked to exclude it.
   std::string excluded;
-  std::string token;  // the token of this attempt
+  std::string token;  // the token sent in the current attempt
 
  private:
   Deadline until_;
@@ -78,8 +79,8 @@ WebHdfs::WebHdfs(WebHdfsOptions options)
 
 std::string WebHdfs::Url(const Call& call, const std::string& address,
                          const Attempts& attempts) const {
-  // The identity is a token, else the ticket of the connection (SPNEGO), else a name that the
-  // server believes, as clusters without Kerberos do.
+  // Authenticates with a token if there is one; otherwise with the connection's ticket (SPNEGO), or
+  // with a user name that the server trusts, as in clusters without Kerberos.
   std::string url = fmt::format("{}/webhdfs/v1{}?op={}", address,
                                 Escaped(ParseRemote(call.uri).path), call.operation);
   if (!attempts.token.empty()) {
@@ -105,21 +106,23 @@ void WebHdfs::Fail(const Call& call, const std::string& address, ErrorCode code,
 HttpAnswer WebHdfs::Try(const Call& call, const std::string& address, Attempts* attempts) {
   HttpRequest request;
   request.method = call.method;
-  // Kept with the attempt: another thread may replace token_ before this attempt is refused.
+  // Stored with the attempt, because another thread may replace token_ before this attempt is
+  // refused.
   attempts->token = token_.Get();
   request.url = Url(call, address, *attempts);
-  // Excluded for one attempt only. If all replicas are on that DataNode, the next one may ask for
-  // it again.
+  // A DataNode is excluded for one attempt only. If all replicas are on it, the next attempt may
+  // use it again.
   attempts->excluded.clear();
   request.largest_answer = call.largest_answer;
   request.seconds = options_.answer_seconds;
   request.cancellation = call.cancellation;
-  // libcurl must not repeat these silently: a second rename does not find its source, a second
-  // append doubles the bytes.
+  // libcurl must not silently repeat these requests: a second rename would not find its source, and
+  // a second append would append the bytes twice.
   request.only_once = call.lost != nullptr || !call.repeat;
   request.negotiate = options_.kerberos && attempts->token.empty();
   const bool has_data_node = call.body != nullptr || !call.store.empty();
-  // Only DataNodes receive a body; OPEN returns its bytes from there or, with HttpFS, directly.
+  // Only DataNodes receive a body. OPEN returns the file's bytes from a DataNode or, with HttpFS,
+  // directly.
   request.store = call.store;
   for (int redirects = 0;; ++redirects) {
     const bool at_data = redirects > 0;
@@ -136,7 +139,7 @@ HttpAnswer WebHdfs::Try(const Call& call, const std::string& address, Attempts* 
       throw;
     }
     if (!IsRedirect(answer)) {
-      // Without a redirect the body has not been sent.
+      // The body is sent only after a redirect, so this response cannot be a success.
       Require(answer.status >= 300 || call.body == nullptr || at_data, ErrorCode::kDataLoss,
               "the server took a file without asking for its bytes");
       if (answer.status >= 500 && at_data) attempts->excluded = HostOfUrl(request.url);
@@ -146,21 +149,21 @@ HttpAnswer WebHdfs::Try(const Call& call, const std::string& address, Attempts* 
     const std::string_view scheme = Scheme(answer.location);
     Require(scheme == "http" || scheme == "https", ErrorCode::kDataLoss,
             "the server redirects to an address that is not http: or https:");
-    // The redirect's address contains the token. Hadoop's client follows redirects for these
-    // operations only.
+    // The address of a redirect contains the token. Like Hadoop's client, follows redirects only
+    // for operations that transfer data.
     Require(has_data_node, ErrorCode::kDataLoss,
             "the server redirects an operation that it should handle; is this the web address of a "
             "NameNode or of HttpFS?");
     Require(scheme == "https" || !request.url.starts_with("https:"), ErrorCode::kPermissionDenied,
             "the server redirects from https: to http:, which is not encrypted");
     request.url = answer.location;
-    request.negotiate = false;  // the address contains a token if needed
+    request.negotiate = false;  // if a token is needed, the address contains it
   }
 }
 
-// Each turn makes one attempt and classifies its outcome: return it, repeat it with a newer token,
-// pause and repeat it, perhaps at the next NameNode, or fail. `Call::lost` and `once` prevent a
-// repetition that could execute the call twice.
+// Each iteration makes one attempt and then, depending on its result, returns the response, repeats
+// the call with a newer token, pauses and repeats it (perhaps at the next NameNode), or throws.
+// `Call::lost` and `once` prevent a repetition that might execute the call twice.
 HttpAnswer WebHdfs::Do(const Call& call) {
   Attempts attempts(call.repeat ? options_.repeat_seconds : 0);
   const Deadline first_contact = Deadline::After(options_.first_contact_seconds);
@@ -179,22 +182,22 @@ HttpAnswer WebHdfs::Do(const Call& call) {
                                answer.stored, call.store.size())};
       } else {
         refusal = ReadRefusal(answer.status, answer.body);
-        // A permanent refusal, such as a missing file, comes from an active NameNode: start there
-        // next time.
+        // A permanent error, such as a missing file, was sent by an active NameNode, so the next
+        // call starts there.
         if (!MayPass(refusal.remedy)) active_ = index;
       }
     } catch (const Error& error) {
       const bool repeat = MayPass(error.code()) || error.code() == ErrorCode::kDataLoss;
       refusal = {error.code(), repeat ? Remedy::kRepeat : Remedy::kNone, error.message()};
-      // The request may have been executed although no response arrived. A call whose body is
-      // needed has not been executed before the body was sent.
+      // The server may have executed the request although no response arrived, except for a call
+      // whose body was not yet sent.
       if (call.lost != nullptr && (!call.once || attempts.sent)) *call.lost = true;
       attempts.NextAddress();
     }
     if (refusal.remedy == Remedy::kOther) attempts.NextAddress();
-    // Appended bytes may already be in the file.
+    // After the body was sent, it may already be appended to the file.
     const bool may_repeat = !(call.once && attempts.sent);
-    // Also if there was no token when the file system was opened.
+    // A token may have become available since the file system was opened without one.
     const bool wants_token =
         refusal.remedy == Remedy::kNewToken ||
         (attempts.token.empty() && refusal.code == ErrorCode::kPermissionDenied);
@@ -202,7 +205,8 @@ HttpAnswer WebHdfs::Do(const Call& call) {
       log::Info("Using a newer delegation token: {}", WithoutToken(refusal.text, attempts.token));
       continue;
     }
-    // Before the first response the address is probably wrong; waiting two minutes would hide that.
+    // If there was no response so far, the address is probably wrong, and waiting two minutes would
+    // hide that.
     const bool again =
         MayPass(refusal.remedy) && may_repeat &&
         (refusal.code != ErrorCode::kDataLoss || attempts.DamagedAgain()) &&
@@ -235,17 +239,16 @@ std::vector<FileStatus> WebHdfs::List(const std::string& folder) {
     try {
       listing = ReadListing(Do(call).body, folder);
     } catch (const Error& error) {
-      // Servers before Hadoop 2.9 do not know LISTSTATUS_BATCH and refuse it as an invalid
-      // operation.
+      // Servers before Hadoop 2.9 reject LISTSTATUS_BATCH as an invalid operation.
       if (error.code() != ErrorCode::kInvalidArgument || !found.empty()) throw;
-      auto whole = ListOnce(folder);  // throws if the folder is the problem
+      auto whole = ListOnce(folder);  // throws if the folder is the cause
       has_batches_ = false;
       return whole;
     }
     if (!listing.is_folder)
       Fail(call, options_.addresses[active_], ErrorCode::kInvalidArgument, "it is not a folder");
-    // The server continues after the name that it is given. One that repeats names would be asked
-    // for ever.
+    // The server continues after the name in the request. If it repeated names, the loop would
+    // never end.
     const bool moves = !listing.entries.empty() &&
                        (found.empty() || found.back().uri < listing.entries.front().uri);
     std::ranges::move(listing.entries, std::back_inserter(found));
@@ -272,18 +275,18 @@ std::vector<FileStatus> WebHdfs::ListOnce(const std::string& folder) {
 void WebHdfs::Fetch(const std::string& uri, uint64_t offset, std::span<char> out,
                     const Cancellation& cancellation) {
   for (size_t done = 0; done < out.size();) {
-    const auto piece = out.subspan(done, std::min(out.size() - done, kLargestFetch));
+    const auto chunk = out.subspan(done, std::min(out.size() - done, kLargestFetch));
     Call call{.doing = "read", .uri = uri, .method = "GET"};
-    call.operation = fmt::format("OPEN&offset={}&length={}", offset + done, piece.size());
-    call.store = piece;
+    call.operation = fmt::format("OPEN&offset={}&length={}", offset + done, chunk.size());
+    call.store = chunk;
     call.cancellation = &cancellation;
     Do(call);
-    done += piece.size();
+    done += chunk.size();
   }
 }
 
 void WebHdfs::CheckSame(const std::string& uri, uint64_t id, const Cancellation& cancellation) {
-  // HttpFS reports no ids; there, a replaced file is noticed only if it is shorter.
+  // HttpFS has no file ids, so a replaced file is detected only if it is shorter.
   if (id == 0) return;
   Call call{.doing = "read", .uri = uri, .method = "GET", .operation = "GETFILESTATUS"};
   call.cancellation = &cancellation;
@@ -302,7 +305,8 @@ std::unique_ptr<InputFile> WebHdfs::Open(const std::string& uri) {
   const auto fetch = [this, uri, id = status.id](uint64_t offset, char* data, size_t size,
                                                  const Cancellation& cancellation) {
     Fetch(uri, offset, {data, size}, cancellation);
-    // Each request opens the name again; the bytes of two files must not be mixed.
+    // Each request opens the file by name again. The id is checked so that bytes of two files are
+    // not mixed.
     CheckSame(uri, id, cancellation);
   };
   return std::make_unique<ReadAhead>(fetch, status.size);

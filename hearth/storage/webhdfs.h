@@ -17,20 +17,21 @@ namespace hearth::storage {
 
 // Options of WebHdfs.
 struct WebHdfsOptions {
-  std::vector<std::string> addresses;  // http://host:port of each NameNode, or of HttpFS
+  std::vector<std::string> addresses;  // http://host:port of each NameNode or of HttpFS
   std::string user = "";
-  std::string token = "";  // delegation token; replaces the user; never in messages
-  std::function<std::string()> find_token = nullptr;  // called when the token is rejected
-  bool kerberos = false;  // without a token, authenticates by the process's ticket (SPNEGO)
+  std::string token = "";  // delegation token, used instead of the user; never in messages
+  // returns a newer token if the current one is rejected
+  std::function<std::string()> find_token = nullptr;
+  bool kerberos = false;  // without a token, authenticates with the process's ticket (SPNEGO)
   double first_contact_seconds = 10;
-  double repeat_seconds = 120;  // time limit for retries of transient failures
-  double answer_seconds = 120;  // time limit of one response
+  double repeat_seconds = 120;  // time limit for retries after transient failures
+  double answer_seconds = 120;  // time limit for one response
 };
 
-// HDFS by its REST interface, of NameNodes and DataNodes or of HttpFS: needs no JVM and no Hadoop
-// on the host. Transient failures are retried with growing pauses: broken connections, server
-// errors, safe mode, a standby NameNode. Only the first contact fails soon if no server is
-// listening.
+// HDFS through the REST interface of NameNodes and DataNodes or of HttpFS. Needs no JVM and no
+// Hadoop on the host. Transient failures (broken connections, server errors, safe mode, a standby
+// NameNode) are retried with growing pauses. Until a server has responded for the first time,
+// retries end after first_contact_seconds.
 class WebHdfs : public FileSystem {
  public:
   explicit WebHdfs(WebHdfsOptions options);
@@ -39,11 +40,11 @@ class WebHdfs : public FileSystem {
   std::vector<FileStatus> List(const std::string& folder) override;
   std::unique_ptr<InputFile> Open(const std::string& uri) override;
   std::unique_ptr<OutputFile> Create(const std::string& uri) override;
-  // Never appends the bytes twice: if a response is lost, the file's size decides, or the error
-  // says that the outcome is unknown.
+  // Never appends the bytes twice. If a response is lost, the file's size shows whether they were
+  // appended; if it does not, the error says that the outcome is unknown.
   void Append(const std::string& uri, std::string_view bytes) override;
-  // Atomic on the NameNode. HttpFS cannot replace a file: the old one is renamed first and deleted
-  // afterwards, so that its bytes are never lost.
+  // Atomic on a NameNode. HttpFS cannot replace a file, so the old file is renamed first and
+  // deleted afterwards, and its bytes are never lost.
   void Rename(const std::string& from, const std::string& to) override;
   bool Delete(const std::string& uri, bool recursive) override;
   void MakeFolders(const std::string& uri) override;
@@ -60,12 +61,13 @@ class WebHdfs : public FileSystem {
     size_t largest_answer = size_t{1} << 20;
     const Cancellation* cancellation = nullptr;
     bool repeat = true;
-    bool once = false;     // not retried after its body was sent
-    bool* lost = nullptr;  // set if the response of an executed attempt may have been lost
+    bool once = false;  // if true, the call is not retried after its body was sent
+    // set to true if the call may have been executed although its response was lost
+    bool* lost = nullptr;
   };
   class Attempts;
 
-  // Returns the response of a successful call; throws the last failure.
+  // Returns the response of a successful call, or throws the last error.
   HttpAnswer Do(const Call& call);
   HttpAnswer Try(const Call& call, const std::string& address, Attempts* attempts);
   std::string Url(const Call& call, const std::string& address, const Attempts& attempts) const;
@@ -74,10 +76,10 @@ class WebHdfs : public FileSystem {
   void Fetch(const std::string& uri, uint64_t offset, std::span<char> out,
              const Cancellation& cancellation);
   void Upload(const std::string& uri, const SpoolFile& bytes);
-  // Tries once, as no caller waits for it; a failure is only a warning.
+  // Tries once, because no caller waits for the result. Logs a warning if it fails.
   void DeleteOnce(const std::string& uri) noexcept;
   std::vector<FileStatus> ListOnce(const std::string& folder);
-  // Returns false if HttpFS does not rename because the name exists.
+  // Returns false if HttpFS did not rename the file because the new name exists.
   bool RenameOnce(const std::string& from, const std::string& to, const std::string& option);
   void Replace(const std::string& from, const std::string& to, bool has_target);
   bool AppendNew(const std::string& uri, const SpoolFile& bytes);
@@ -86,9 +88,9 @@ class WebHdfs : public FileSystem {
   const WebHdfsOptions options_;
   CurrentToken token_;
   HttpClient client_;
-  std::atomic<size_t> active_ = 0;  // the address that responded last
+  std::atomic<size_t> active_ = 0;  // index of the address that responded last
   std::atomic<bool> contacted_ = false;
-  std::atomic<bool> has_batches_ = true;  // LISTSTATUS_BATCH is supported; not by old servers
+  std::atomic<bool> has_batches_ = true;  // false if the server is too old for LISTSTATUS_BATCH
 };
 
 }  // namespace hearth::storage

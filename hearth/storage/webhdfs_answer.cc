@@ -15,10 +15,11 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kDeepest = 16;          // a valid response has a depth of 5
-constexpr size_t kLongestText = 400;  // limit of a server's message
+constexpr int kDeepest = 16;          // the depth of a valid response is 5
+constexpr size_t kLongestText = 400;  // limit for a message of the server
 
-// Parses an object. Deep nesting would cost many times the text's memory.
+// Parses a JSON object. The depth is limited, because deep nesting would use many times the memory
+// of the text.
 json Parse(std::string_view text) {
   const auto limit = [](int depth, json::parse_event_t, json&) {
     Require(depth <= kDeepest, ErrorCode::kDataLoss, "the answer is nested too deeply");
@@ -45,7 +46,7 @@ std::string Text(const json& object, const char* name) {
 
 int64_t Number(const json& object, const char* name) {
   const json& value = Member(object, name);
-  // 9.0e18 is below 2^63, so that the conversion is defined.
+  // 9.0e18 is below 2^63, so the conversion to int64_t is defined.
   Require(value.is_number_integer() && value.get<double>() >= 0 && value.get<double>() < 9.0e18,
           ErrorCode::kDataLoss, "{} in the answer is not a size or time", name);
   return value.get<int64_t>();
@@ -79,11 +80,11 @@ constexpr char kPastTheEnd[] =
     "the file has become shorter since it was opened; has it been replaced?";
 
 struct Known {
-  std::string_view words;  // an exception's class, or text in its message
+  std::string_view words;  // the class of an exception, or text in its message
   ErrorCode code;
   Remedy remedy;
   const char* text;
-  std::string_view more = "";  // more text that the message must contain
+  std::string_view more = "";  // another text that the message must contain
 
   bool IsSaidBy(std::string_view exception, std::string_view message) const {
     return exception == words ||
@@ -91,7 +92,8 @@ struct Known {
   }
 };
 
-// The first match is used. Causes that servers wrap in general classes come before those classes.
+// The first matching entry is used. The first kWrapped entries are causes that servers wrap in more
+// general classes.
 constexpr size_t kWrapped = 8;
 constexpr auto kKnown = [] {
   using enum ErrorCode;
@@ -120,7 +122,7 @@ constexpr auto kKnown = [] {
       {"QuotaByStorageTypeExceededException", kResourceExhausted, kNone, kNoSpace},
       {"SafeModeException", kUnavailable, kRepeat, kSafeMode},
       {"ObserverRetryOnActiveException", kUnavailable, kOther,
-       "the NameNode only observes and no other one answers"},
+       "the NameNode is an observer, and no other one answers"},
       {"FileAlreadyExistsException", kInvalidArgument, kNone,
        "a file or folder of that name already exists"},
       {"ParentNotDirectoryException", kInvalidArgument, kNone, "a part of the path is a file"},
@@ -136,8 +138,8 @@ constexpr auto kKnown = [] {
 }();
 static_assert(kKnown[kWrapped - 1].words == "not authenticated by filter");
 
-// True if this class may wrap another exception's text. Messages of others may contain any words in
-// a path.
+// Returns true if an exception of this class may contain another exception in its message. Messages
+// of other classes may contain any words in a path.
 bool MayWrap(std::string_view exception, std::string_view message) {
   return exception == "SecurityException" || exception == "InvalidToken" ||
          (exception == "AccessControlException" && !message.starts_with("Permission denied"));
@@ -145,10 +147,10 @@ bool MayWrap(std::string_view exception, std::string_view message) {
 
 const Known* FindKnown(std::string_view exception, std::string_view message) {
   const auto says = [&](const Known& known) { return known.IsSaidBy(exception, message); };
-  // The class decides where it is specific: words of a message may be parts of a path that the user
-  // chose.
+  // Unless MayWrap(), a class in the table takes precedence over the message, which may contain
+  // words of a path that the user has chosen.
   const auto exact = std::ranges::find(kKnown, exception, &Known::words);
-  // HttpFS and some DataNodes wrap the cause, whose class is then in the message.
+  // HttpFS and some DataNodes wrap the cause; then the message contains its class.
   if (exact == kKnown.end()) {
     const auto found = std::ranges::find_if(kKnown, says);
     return found != kKnown.end() ? &*found : nullptr;
@@ -163,7 +165,7 @@ Refusal OfStatus(long status) {
     return {ErrorCode::kPermissionDenied, Remedy::kNone,
             fmt::format("the server requires a login (HTTP 401): {}", kNoLogin)};
   }
-  // Proxies and overloaded servers respond so, without Hadoop's JSON.
+  // Proxies and overloaded servers send these, without Hadoop's JSON.
   if (status == 429 || status >= 500) {
     return {ErrorCode::kUnavailable, Remedy::kRepeat,
             fmt::format("the server failed (HTTP {})", status)};
@@ -206,7 +208,8 @@ Refusal ReadRefusal(long status, std::string_view body) {
     return OfStatus(status);
   }
   if (auto known = ReadException(exception, message)) return *std::move(known);
-  // An IOException can mean anything: no DataNode with space for a block, a disk error, a bug.
+  // An IOException may have any cause: no DataNode with enough space for a block, a disk error, or
+  // a bug.
   const bool may_pass = status >= 500 || exception == "IOException";
   return {may_pass ? ErrorCode::kUnavailable : ErrorCode::kInternal,
           may_pass ? Remedy::kRepeat : Remedy::kNone,
@@ -226,18 +229,18 @@ Listing ReadListing(std::string_view body, const std::string& folder) {
     listing.more = Number(*batch, "remainingEntries") > 0;
     statuses = &Member(*batch, "partialListing");
   }
-  // LISTSTATUS has {"FileStatuses": {"FileStatus": [...]}}; LISTSTATUS_BATCH puts that into
-  // "partialListing" and adds the number of entries that follow.
+  // LISTSTATUS returns {"FileStatuses": {"FileStatus": [...]}}. LISTSTATUS_BATCH has this object in
+  // "partialListing" and adds the number of remaining entries.
   const json& entries = Member(Member(*statuses, "FileStatuses"), "FileStatus");
   Require(entries.is_array(), ErrorCode::kDataLoss, "FileStatus in the answer is not a list");
   for (const json& entry : entries) {
     const std::string name = Text(entry, "pathSuffix");
-    // WebHDFS lists a file as one entry without a name.
+    // WebHDFS lists a file as a single entry without a name.
     if (name.empty()) {
       listing.is_folder = false;
       return listing;
     }
-    // A name with a '/' would let a server lead a recursive reader out of the folder.
+    // With a '/' in a name, a server could lead a recursive reader out of the folder.
     Require(
         name.find_first_of(std::string_view("/\0", 2)) == name.npos && name != "." && name != "..",
         ErrorCode::kDataLoss, "the answer lists a file without a valid name");

@@ -14,7 +14,7 @@ std::string Remote(const std::string& exception, const std::string& message) {
          "\"}}";
 }
 
-TEST(ReadRefusal, TellsWhetherAnotherAttemptMayHelp) {
+TEST(ReadRefusal, ReturnsWhetherARetryMaySucceed) {
   const auto remedy_of = [](const std::string& exception, const std::string& message) {
     return ReadRefusal(403, Remote(exception, message)).remedy;
   };
@@ -26,12 +26,12 @@ TEST(ReadRefusal, TellsWhetherAnotherAttemptMayHelp) {
   EXPECT_EQ(remedy_of("SomeException", "unknown"), Remedy::kNone);
 }
 
-// HttpFS and some DataNodes report the cause inside a general exception.
+// HttpFS and some DataNodes report the cause in the message of a more general exception.
 TEST(ReadRefusal, FindsTheCauseThatAServerWrapped) {
   const Refusal wrapped = ReadRefusal(
       403, Remote("SecurityException", "org.apache.hadoop.ipc.StandbyException: standby"));
   EXPECT_EQ(wrapped.remedy, Remedy::kOther);
-  // Not a wrapped cause: the words are in a path.
+  // This is not a wrapped cause, because the words are part of a path.
   const Refusal denied = ReadRefusal(
       403, Remote("AccessControlException", "Permission denied: /logs/StandbyException"));
   EXPECT_EQ(denied.code, ErrorCode::kPermissionDenied);
@@ -54,7 +54,7 @@ TEST(ReadStatusTest, ReadsAFileAndAFolder) {
   EXPECT_EQ(file.size, 7u);
   EXPECT_FALSE(file.is_folder);
   EXPECT_EQ(file.modified_ms, 5);
-  // Without a file id, as from HttpFS; the length of a folder means nothing.
+  // HttpFS sends no file id. The length of a folder has no meaning.
   const FileStatus folder =
       ReadStatus(R"({"FileStatus": {"type": "DIRECTORY", "length": 7, "modificationTime": 5}})",
                  "hdfs://nn/f");

@@ -1,4 +1,4 @@
-// WebHDFS operations that modify files: write, append, rename, delete.
+// The WebHDFS operations that modify files: write, append, rename and delete.
 #include <fmt/format.h>
 
 #include <exception>
@@ -20,7 +20,7 @@ void WebHdfs::Upload(const std::string& uri, const SpoolFile& bytes) {
 
 std::unique_ptr<OutputFile> WebHdfs::Create(const std::string& uri) {
   const std::string temporary = TemporaryFor(uri);
-  // Reports missing permissions now, not after hours of work.
+  // Creates an empty file, to report missing permissions now instead of after hours of work.
   Call call{.doing = "create", .uri = uri, .method = "GET", .operation = "GETFILESTATUS"};
   if (const auto there = Stat(uri); there && there->is_folder) {
     Fail(call, options_.addresses[active_], ErrorCode::kInvalidArgument, "a folder has that name");
@@ -28,7 +28,7 @@ std::unique_ptr<OutputFile> WebHdfs::Create(const std::string& uri) {
   Upload(temporary, SpoolFile());
   SpooledOutput::Steps steps;
   steps.upload = [this, uri, temporary](const SpoolFile& bytes) {
-    // Create() has made the temporary file, empty; this replaces it.
+    // Replaces the empty temporary file of Create().
     Upload(temporary, bytes);
     const auto target = Stat(uri);
     Replace(temporary, uri, target.has_value());
@@ -41,11 +41,12 @@ bool WebHdfs::AppendNew(const std::string& uri, const SpoolFile& bytes) {
   const std::string temporary = TemporaryFor(uri);
   try {
     Upload(temporary, bytes);
-    // The file appears with all its bytes, or another writer's stays: CREATE would empty that one.
+    // Renames instead of using CREATE, which would empty another writer's file. Either this file
+    // appears with all its bytes, or another writer's file stays.
     if (RenameOnce(temporary, uri, "NONE")) return true;
   } catch (const Error& error) {
     DeleteOnce(temporary);
-    // Another writer has created it meanwhile.
+    // Another writer has created the file meanwhile.
     if (error.code() != ErrorCode::kInvalidArgument || !Stat(uri)) throw;
     return false;
   }
@@ -58,7 +59,7 @@ void WebHdfs::Append(const std::string& uri, std::string_view bytes) {
   spool.Append(bytes);
   auto there = Stat(uri);
   if (!there && AppendNew(uri, spool)) return;
-  // Another writer has created it. Its size before the append decides below.
+  // Another writer has created the file. Its size before the append is needed below.
   if (!there) there = Stat(uri);
   bool lost = false;
   Call call{.doing = "append to", .uri = uri, .method = "POST", .operation = "APPEND"};
@@ -85,7 +86,7 @@ bool WebHdfs::RenameOnce(const std::string& from, const std::string& to,
   try {
     return ReadBoolean(Do(call).body).value_or(true);
   } catch (const Error& error) {
-    // The first attempt has renamed the file, and its response was lost.
+    // The first attempt has renamed the file, but its response was lost.
     if (lost && error.code() == ErrorCode::kNotFound && !Stat(from) && Stat(to)) return true;
     throw;
   }
@@ -105,9 +106,10 @@ void WebHdfs::Rename(const std::string& from, const std::string& to) {
 
 void WebHdfs::Replace(const std::string& from, const std::string& to, bool has_target) {
   if (RenameOnce(from, to, "OVERWRITE")) return;
-  // HttpFS does not support the option: it returns false if a file has the name.
+  // HttpFS does not support this option and returns false if the new name exists.
   const std::string aside = TemporaryFor(to);
-  // From here on nothing has the name until the second rename. If that fails, the old file returns.
+  // From here to the second rename there is no file with the name. If the second rename fails, the
+  // old file gets its name back.
   has_target = has_target && RenameOnce(to, aside, "NONE");
   std::string why = "the server rejects it; does the new name's folder exist?";
   ErrorCode code = ErrorCode::kInvalidArgument;
@@ -134,7 +136,8 @@ bool WebHdfs::Delete(const std::string& uri, bool recursive) {
   Call call{.doing = "delete", .uri = uri, .method = "DELETE"};
   call.operation = fmt::format("DELETE&recursive={}", recursive);
   call.lost = &lost;
-  // If a response was lost, the repeated call finds nothing to delete: the first has done it.
+  // If a response was lost, assumes that its attempt deleted the file, so that the repeated one
+  // found nothing to delete.
   return ReadBoolean(Do(call).body).value_or(false) || lost;
 }
 

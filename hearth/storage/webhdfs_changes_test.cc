@@ -1,4 +1,4 @@
-// Writes, appends, renames and deletes whose response is lost or that fail.
+// Tests writes, appends, renames and deletes that fail or whose response is lost.
 #include <gmock/gmock.h>
 
 #include "hearth/base/error.h"
@@ -44,7 +44,8 @@ TEST_F(WebHdfsChanges, RestartsTheUploadWhenADataNodeFails) {
 
 TEST_F(WebHdfsChanges, ARenameWithALostResponseSucceeds) {
   Write(files_, "hdfs://nn/a", "bytes");
-  // The first request is executed, then the connection closes; the second finds nothing to rename.
+  // The first request is executed, but the connection is closed. The second one finds no file to
+  // rename.
   server_.Intercept([this, first = std::make_shared<std::atomic<bool>>(true)](
                         const ServerRequest& request) -> std::optional<WebHdfsServer::Reply> {
     if (request.operation() != "RENAME" || !first->exchange(false)) return std::nullopt;
@@ -63,7 +64,7 @@ TEST_F(WebHdfsChanges, KeepsTheOldFileIfTheNewOneCannotBeRenamed) {
   WebHdfsOptions options = Options();
   options.repeat_seconds = 0.2;
   WebHdfs files(options);
-  // The old file is renamed, then the server stops renaming the new one.
+  // The server renames the old file but then fails to rename the new one.
   server_.Intercept([asked = std::make_shared<std::atomic<int>>(0)](
                         const ServerRequest& request) -> std::optional<WebHdfsServer::Reply> {
     const bool replaces = request.operation() == "RENAME" && request.path.starts_with("/.a.") &&
@@ -83,7 +84,7 @@ TEST_F(WebHdfsChanges, AppendsOnceIfTheResponseIsLost) {
   server_.Intercept([this](const ServerRequest& request) -> std::optional<WebHdfsServer::Reply> {
     if (request.operation() != "APPEND" || !request.at_data_node) return std::nullopt;
     server_.Intercept({});
-    WebHdfs(Options()).Append("hdfs://nn/log", request.body);  // executed
+    WebHdfs(Options()).Append("hdfs://nn/log", request.body);  // executes the append
     return "";
   });
   files_.Append("hdfs://nn/log", "two");

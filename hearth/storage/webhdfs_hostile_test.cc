@@ -16,7 +16,7 @@ constexpr char kStatus[] =
 
 class HostileServer : public testing::Test {
  protected:
-  // The error of opening and reading a file if the server sends `reply` for the operation.
+  // Opens and reads a file while the server sends `reply` for `operation`. Returns the error.
   Error Read(const std::string& operation, const WebHdfsServer::Reply& reply) {
     server_.Intercept([=](const ServerRequest& request) -> std::optional<WebHdfsServer::Reply> {
       if (request.operation() == operation) return reply;
@@ -64,7 +64,7 @@ TEST_F(HostileServer, SendsDeeplyNestedJson) {
 }
 
 TEST_F(HostileServer, SendsNothing) {
-  // Headers that never end; the connection stays open until the client closes it.
+  // The headers never end, and the connection stays open until the client closes it.
   server_.Intercept([](const ServerRequest&) { return "HTTP/1.1 200 X\r\nContent-Length: 9\r\n"; });
   WebHdfs files({.addresses = {server_.address()},
                  .user = "alice",
@@ -106,7 +106,7 @@ TEST_F(HostileServer, RedirectsAnOperationThatHasNoDataNode) {
 }
 
 TEST_F(HostileServer, RedirectsAReaderToAnotherHost) {
-  // The client sends only the address that the server gave, and no credentials.
+  // The client requests only the URL in the redirect and sends no credentials.
   WebHdfsServer other;
   std::string authorization = "none";
   other.Intercept([&](const ServerRequest& request) {

@@ -35,10 +35,10 @@ TEST_F(WebHdfsTest, RetriesTransientFailures) {
 TEST_F(WebHdfsTest, DoesNotMixTheBytesOfTwoFiles) {
   Write(files_, "hdfs://nn/a", std::string(1'000'000, 'x'));
   const auto file = files_.Open("hdfs://nn/a");
-  std::string piece(1000, '\0');
-  EXPECT_EQ(file->ReadAt(0, piece.data(), piece.size()), 1000u);
+  std::string chunk(1000, '\0');
+  EXPECT_EQ(file->ReadAt(0, chunk.data(), chunk.size()), 1000u);
   Write(files_, "hdfs://nn/a", std::string(1'000'000, 'y'));
-  const Error error = Thrown([&] { file->ReadAt(900'000, piece.data(), piece.size()); });
+  const Error error = Thrown([&] { file->ReadAt(900'000, chunk.data(), chunk.size()); });
   EXPECT_EQ(error.code(), ErrorCode::kDataLoss);
   EXPECT_THAT(error.message(), HasSubstr("replaced"));
 }
@@ -65,13 +65,13 @@ TEST_F(WebHdfsTest, ReadsALargeFileInBoundedRequests) {
 TEST_F(WebHdfsTest, AForkedChildUsesSeparateConnections) {
   Write(files_, "hdfs://nn/a", "parent's");
   Write(files_, "hdfs://nn/b", "child's.");
-  EXPECT_EQ(files_.ReadAll("hdfs://nn/a"), "parent's");  // a connection is kept
+  EXPECT_EQ(files_.ReadAll("hdfs://nn/a"), "parent's");  // the client keeps a connection
   const size_t before = server_.Connections();
   int pipes[2];
   ASSERT_EQ(pipe(pipes), 0);
   const pid_t child = fork();
   if (child == 0) {
-    // On the parent's connection the child would consume the parent's response.
+    // If the child used the parent's connection, it would read the parent's response.
     std::string read;
     try {
       read = files_.ReadAll("hdfs://nn/b");
@@ -140,12 +140,12 @@ TEST_F(WebHdfsTest, ErrorsSayWhatToDo) {
   error = refused(403, "InvalidToken", "token (owner=alice) is expired");
   EXPECT_EQ(error.code(), ErrorCode::kPermissionDenied);
   EXPECT_THAT(error.message(), HasSubstr("expired"));
-  // A NameNode with Kerberos wraps it.
+  // A NameNode with Kerberos wraps the exception.
   error = refused(403, "SecurityException",
                   "Failed to obtain user group information: org.apache.hadoop.security.token."
                   "SecretManager$InvalidToken: Token for real user: , can't be found in cache");
   EXPECT_THAT(error.message(), HasSubstr("max-lifetime"));
-  // The same text in a path is not an error class.
+  // In a path, the same text is not the class of an exception.
   error = refused(404, "FileNotFoundException", "File /GSSException/$InvalidToken does not exist");
   EXPECT_EQ(error.code(), ErrorCode::kNotFound);
   error =
@@ -187,7 +187,8 @@ TEST_F(WebHdfsTest, UsesANewerTokenAfterExpiry) {
   options.find_token = [&asked] { return std::string(++asked == 1 ? "b2xk" : "bmV3"); };
   WebHdfs files(options);
   const Error error = Thrown([&] { files.Stat("hdfs://nn/a"); });
-  EXPECT_THAT(error.message(), HasSubstr("max-lifetime"));  // found the same token again
+  // the first call of find_token returned the old token
+  EXPECT_THAT(error.message(), HasSubstr("max-lifetime"));
   Write(files, "hdfs://nn/a", "bytes");
   EXPECT_EQ(files.ReadAll("hdfs://nn/a"), "bytes");
   EXPECT_EQ(asked, 2);
@@ -201,7 +202,7 @@ TEST_F(WebHdfsTest, ReportsTheRejectionWithoutANewerToken) {
   const auto reply = WebHdfsServer::Exception(403, "InvalidToken", "token is expired");
   Refuse("GETFILESTATUS", 1, reply);
   EXPECT_THAT(Thrown([&] { files.Stat("hdfs://nn/a"); }).message(), HasSubstr("max-lifetime"));
-  // Newer tokens that are also rejected do not cause endless retries.
+  // If newer tokens are rejected, too, there are no endless retries.
   int number = 0;
   options.find_token = [&number] { return std::to_string(++number); };
   WebHdfs others(options);
@@ -211,7 +212,8 @@ TEST_F(WebHdfsTest, ReportsTheRejectionWithoutANewerToken) {
 }
 
 TEST_F(WebHdfsTest, AuthenticatesByTicketIfTheClusterRequiresKerberos) {
-  // There is no ticket here, and no user is sent; tests/hadoop/soak_kerberos.py has a ticket.
+  // This process has no ticket, and no user name is sent. tests/hadoop/soak_kerberos.py tests with
+  // a ticket.
   WebHdfsOptions options = Options();
   options.kerberos = true;
   options.repeat_seconds = 0.2;
@@ -225,19 +227,19 @@ TEST_F(WebHdfsTest, AuthenticatesByTicketIfTheClusterRequiresKerberos) {
   EXPECT_THAT(error.message(),
               AllOf(HasSubstr("owner of the Kerberos ticket"), HasSubstr("kinit")));
   EXPECT_THAT(server_.Queries(), Not(HasSubstr("user.name")));
-  options.find_token = [] { return "c2VjcmV0"; };  // a token has been forwarded since
+  options.find_token = [] { return "c2VjcmV0"; };  // a token has been forwarded meanwhile
   EXPECT_EQ(Thrown([&] { WebHdfs(options).Open("hdfs://nn/a"); }).code(), ErrorCode::kNotFound);
   options.token = "c2VjcmV0";
   EXPECT_EQ(Thrown([&] { WebHdfs(options).Open("hdfs://nn/a"); }).code(), ErrorCode::kNotFound);
 }
 
-TEST_F(WebHdfsTest, ReadsSmallPiecesInFewRequests) {
+TEST_F(WebHdfsTest, ReadsSmallRangesInFewRequests) {
   const std::string bytes(20'000'000, 'x');  // NOLINT(bugprone-string-constructor)
   Write(files_, "hdfs://nn/a", bytes);
   const auto file = files_.Open("hdfs://nn/a");
-  std::string piece(10'000, '\0');
+  std::string chunk(10'000, '\0');
   uint64_t offset = 0;
-  while (const size_t count = file->ReadAt(offset, piece.data(), piece.size())) offset += count;
+  while (const size_t count = file->ReadAt(offset, chunk.data(), chunk.size())) offset += count;
   EXPECT_EQ(offset, 20'000'000u);
   EXPECT_LE(Asked("OPEN"), 2u * 9) << "each takes one of the NameNode and one of the DataNode";
 }

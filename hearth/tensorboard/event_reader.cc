@@ -19,7 +19,7 @@ struct Event {
   std::vector<Point> points;
 };
 
-// The first string of a tensor. Hearth writes texts as tensors of one string.
+// The first string of a tensor. Hearth writes a text as a tensor of one string.
 std::string TextOf(std::string_view tensor) {
   for (WireReader fields(tensor); !fields.done();) {
     fields.NextField();
@@ -31,7 +31,7 @@ std::string TextOf(std::string_view tensor) {
   return "";
 }
 
-// Empty for a value that is neither a number nor a text.
+// Returns nullopt if the value is neither a number nor a text.
 std::optional<Point> PointOf(std::string_view value) {
   Point point;
   bool known = false;
@@ -103,8 +103,8 @@ std::vector<Point> ReadEvents(std::string_view bytes, const std::string& name) {
     while (const auto record = records.Next()) {
       Event event = EventOf(*record);
       any = true;
-      // TensorBoard's rule for a session that starts at a step: the points from there on were of an
-      // attempt that was rewound. Texts stay, as they tell why.
+      // As in TensorBoard, the start of a session drops earlier records of this and later steps,
+      // which belong to a rewound attempt. Texts are kept, because they explain the restart.
       if (event.starts) {
         std::erase_if(points,
                       [&](const Point& p) { return p.text.empty() && p.step >= event.step; });
@@ -116,8 +116,8 @@ std::vector<Point> ReadEvents(std::string_view bytes, const std::string& name) {
       }
     }
   } catch (const Error& error) {
-    // A running program may have written half a record; one that starts damaged is another kind of
-    // file.
+    // A running program may have written half a record. If the first record is damaged, the file is
+    // not an event file.
     if (!any || error.code() != ErrorCode::kDataLoss) throw;
   }
   return points;

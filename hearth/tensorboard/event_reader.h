@@ -1,4 +1,4 @@
-// Reads event files: those of EventWriter, and plain scalars of other programs.
+// Reads event files: those of EventWriter, and files of other programs if their scalars are plain.
 #pragma once
 
 #include <string>
@@ -9,9 +9,10 @@
 
 namespace hearth::tensorboard {
 
-// The points of a file in order, without those that a restart rewound. A truncated or damaged file,
-// such as that of a running training, is read up to the damage. Throws if it is not an event file.
-// `bytes` is the content, `name` is for messages.
+// Returns the points of a file in order, without those that a restart rewound. If the file is
+// truncated or damaged, perhaps because the training is still running, returns the points before
+// the damage. Throws if it is not an event file. `bytes` is the content; `name` is used in
+// messages.
 std::vector<Point> ReadEvents(std::string_view bytes, const std::string& name);
 
 }  // namespace hearth::tensorboard

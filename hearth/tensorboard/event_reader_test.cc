@@ -41,12 +41,12 @@ TEST_F(EventReaderTest, ARestartDropsPointsButNotTexts) {
   writer.Rewind(20, 2);
   writer.Add(Point{.step = 21, .tag = "a", .value = 2});
   writer.Finish();
-  std::vector<int64_t> steps;  // the point of step 30 is gone, its text is not
+  std::vector<int64_t> steps;  // the point of step 30 was dropped, its text was not
   for (const Point& point : ReadEvents(ContentOf(writer), "x")) steps.push_back(point.step);
   EXPECT_EQ(steps, (std::vector<int64_t>{10, 20, 30, 21}));
 }
 
-// As of a run that is still written, or whose disk was full.
+// Such a file results from a run that is still writing, or from a full disk.
 TEST_F(EventReaderTest, ADamagedFileIsReadUpToTheDamage) {
   EventWriter writer(folder_, 1);
   for (int64_t step : {1, 2, 3}) writer.Add(Point{.step = step, .tag = "a", .value = 1});

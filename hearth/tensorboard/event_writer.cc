@@ -52,7 +52,7 @@ std::string Wrapped(uint32_t field, std::string_view bytes) {
   return out;
 }
 
-// Adds the text to a summary, as a tensor of one string with the plugin that displays it.
+// Adds a text to a summary value: a tensor of one string, and the plugin that displays it.
 void PutText(std::string_view text, std::string* value) {
   std::string tensor;
   PutInt(tensor_fields::kType, tensor_fields::kString, &tensor);
@@ -64,15 +64,15 @@ void PutText(std::string_view text, std::string* value) {
 }
 
 std::string FileName(double now) {
-  // TensorBoard reads the files of a folder in order of their names.
+  // TensorBoard reads the files in a folder in the order of their names.
   return fmt::format("events.out.tfevents.{:010}.{:06}.{}.{}", static_cast<int64_t>(now),
                      static_cast<int64_t>(now * 1e6) % 1000000, HostName(), getpid());
 }
 
 }  // namespace
 
-// Buffers whole records and writes them at once in a flush, so that readers never see a partial
-// record.
+// Buffers whole records and writes them in one call in Flush(), so readers do not see partial
+// records.
 class EventWriter::File : public formats::ByteSink {
  public:
   explicit File(const std::string& uri) : path_(uri) {
@@ -83,7 +83,8 @@ class EventWriter::File : public formats::ByteSink {
     path_ = storage::LocalPath(uri);
     std::error_code error;
     std::filesystem::create_directories(std::filesystem::path(path_).parent_path(), error);
-    // Fails for an existing file or link: others may be able to write to the folder.
+    // O_EXCL fails for an existing file or link, because other users may be able to write to the
+    // folder.
     fd_ = Fd(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666));
     if (!fd_.valid()) ThrowErrno(errno, fmt::format("cannot create {}", path_));
   }
@@ -112,8 +113,7 @@ EventWriter::EventWriter(const std::string& folder, double now)
   auto file = std::make_unique<File>(path_);
   file_ = file.get();
   records_ = std::make_unique<formats::TfRecordWriter>(std::move(file));
-  // TensorBoard requires this as the first record. It is flushed, so that the file is recognised at
-  // once.
+  // TensorBoard requires this as the first record. The flush makes the file recognizable at once.
   Put(now, 0, Wrapped(event_fields::kVersion, "brain.Event:2"));
   Flush();
 }
@@ -140,15 +140,15 @@ void EventWriter::Add(const Point& point) {
 }
 
 void EventWriter::Add(const Histogram& histogram) {
-  // HistogramProto has an upper limit and a count for each bin, as packed doubles. Bins are equally
-  // wide.
+  // For each bin, HistogramProto has an upper limit and a count, as packed doubles. All bins have
+  // the same width.
   const auto parts = static_cast<double>(histogram.counts.size());
   const double width = histogram.most - histogram.least;
   std::string limits, counts;
   double count = 0;
   for (size_t i = 0; i < histogram.counts.size(); ++i) {
     const double share = static_cast<double>(i + 1) / parts;
-    AppendDouble(histogram.least + width * share, &limits);  // upper limit of the bin
+    AppendDouble(histogram.least + width * share, &limits);  // upper limit of bin i
     AppendDouble(static_cast<double>(histogram.counts[i]), &counts);
     count += static_cast<double>(histogram.counts[i]);
   }
@@ -163,7 +163,7 @@ void EventWriter::Add(const Histogram& histogram) {
   std::string value;
   PutBytes(value_fields::kTag, histogram.tag, &value);
   PutBytes(value_fields::kHistogram, bytes, &value);
-  // Event { summary = Summary { value = 1: Value } }, as for a point.
+  // Event { summary = Summary { value = 1: Value } }, as for points.
   Put(histogram.at, histogram.step, Wrapped(event_fields::kSummary, Wrapped(1, value)));
 }
 
@@ -180,7 +180,7 @@ void EventWriter::AddGraph(std::span<const GraphNode> nodes, double at) {
 }
 
 void EventWriter::Rewind(int64_t step, double at) {
-  // Readers drop points at or after the step of a session start.
+  // Readers drop points whose step is at or after that of a session start.
   std::string session;
   PutInt(session_fields::kStatus, session_fields::kStart, &session);
   Put(at, step + 1, Wrapped(event_fields::kSession, session));

@@ -12,27 +12,27 @@
 
 namespace hearth::tensorboard {
 
-// A node of a graph and the nodes whose outputs it reads.
+// A node of a graph, and the names of the nodes whose outputs it reads.
 struct GraphNode {
   std::string name, kind;
   std::vector<std::string> inputs;
 };
 
-// Not thread-safe. On a local disk readers see flushed data; a remote file appears, complete, at
-// Finish.
+// Not thread-safe. On a local disk, readers can see data after Flush(). A remote file does not
+// exist before Finish().
 class EventWriter {
  public:
-  // Creates a file with a new name in `folder`, a path or URI; creates a local folder if needed.
-  // Throws if that fails.
+  // Creates a file with a new name in `folder`, which is a path or URI and is created if it is
+  // local. Throws if that fails.
   EventWriter(const std::string& folder, double now);
   ~EventWriter();
 
   void Add(const Point& point);
   void Add(const Histogram& histogram);
   void AddGraph(std::span<const GraphNode> nodes, double at);
-  // Rewinds to after iteration `step`: readers drop later points.
+  // Makes readers drop all points after iteration `step`.
   void Rewind(int64_t step, double at);
-  // Throws by errno.
+  // Throws the error of a failed write.
   void Flush();
   void Finish();
 
@@ -44,7 +44,7 @@ class EventWriter {
 
   std::string path_;
   std::unique_ptr<formats::TfRecordWriter> records_;
-  File* file_ = nullptr;  // destination; owned by records_
+  File* file_ = nullptr;  // where records_ writes; owned by records_
 };
 
 }  // namespace hearth::tensorboard

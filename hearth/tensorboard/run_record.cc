@@ -12,11 +12,12 @@ namespace {
 
 using nlohmann::json;
 
-// TensorBoard would show a chart for each value of an output with a value per class or pixel.
+// Larger outputs, such as one value per class or pixel, are skipped, because TensorBoard would show
+// a chart for each value.
 constexpr size_t kMaxValues = 16;
 constexpr size_t kLongestText = 2000;
 
-// JSON has no NaN, which is sent as null.
+// JSON has no NaN, so it is sent as null.
 double NumberOf(const json& value) {
   return value.is_number() ? value.get<double>() : std::numeric_limits<double>::quiet_NaN();
 }
@@ -30,7 +31,7 @@ void AddText(const std::string& text, std::vector<Point>* points) {
     points->push_back({.tag = "run/messages", .text = text.substr(0, kLongestText)});
 }
 
-// `outputs`: lists of values by name.
+// `outputs` contains a list of values for each output name.
 void AddOutputs(const json& outputs, const std::string& net, std::vector<Point>* points) {
   for (const auto& [name, values] : outputs.items()) {
     if (values.size() > kMaxValues) continue;
@@ -78,10 +79,10 @@ RunRecord::Change RunRecord::ChangeOf(const json& event, double now) {
   Change change;
   if (kind == "ready") {
     const int64_t iteration = event.value("iteration", int64_t{0});
-    // A restart continues at an earlier snapshot: later points are computed again.
+    // A restart continues from an earlier snapshot and computes later points again.
     if (iteration < step_) change.back_to = iteration;
     step_ = iteration;
-    // Rewinding drops these points as well.
+    // Added again, because rewinding drops these points, too.
     if (restarts_ > 0) Add("run/restarts", static_cast<double>(restarts_), &change.points);
     if (change.back_to) invalid_rows_ = 0;
   } else if (kind == "progress") {
@@ -118,26 +119,28 @@ void RunRecord::TakeProgress(const json& event, std::vector<Point>* points) {
   Add("run/learning_rate", NumberOf(event.at("lr")), points);
   Add("run/images_per_s", NumberOf(event.at("images_per_s")), points);
   const int64_t invalid_rows = event.value("invalid_rows", int64_t{0});
-  // Only changes, as most trainings have no invalid rows.
+  // Adds a point only if the number has changed, because most trainings have no invalid rows.
   if (std::exchange(invalid_rows_, invalid_rows) != invalid_rows) {
     Add("run/invalid_rows", static_cast<double>(invalid_rows), points);
   }
 }
 
 void RunRecord::TakeReport(const json& event, std::vector<Point>* points) {
-  // Ranks report at different times: the highest step decides whether a later "ready" rewinds.
+  // Ranks report at different times. The highest step determines whether a later "ready" event
+  // rewinds.
   step_ = std::max(step_, event.at("step").get<int64_t>());
   for (const auto& [tag, value] : event.at("values").items()) Add(tag, NumberOf(value), points);
 }
 
 void RunRecord::Write(const Change& change, const json& event, double now) {
-  // First: readers drop the points before the rewind, not those after it.
+  // Written first, because readers drop the points before the rewind but not those after it.
   if (change.back_to) Try([&] { file_->Rewind(*change.back_to, now); });
   const std::string kind = event.value("event", "");
   if (kind == "histogram") Try([&] { file_->Add(HistogramOf(event, now)); });
   if (kind == "net") Try([&] { file_->AddGraph(NodesOf(event), now); });
   for (const Point& point : change.points) Try([&] { file_->Add(point); });
-  // After each event, so that charts follow the training and a killed driver leaves its points.
+  // Flushed after each event, so that charts are up to date and a killed driver's points are
+  // preserved.
   Try([&] { file_->Flush(); });
 }
 
@@ -153,7 +156,8 @@ void RunRecord::Try(Body body) {
   try {
     body();
   } catch (const Error& error) {
-    // The first error ends the file: after a failed write its last record may be incomplete.
+    // The first error ends the file, because its last record may be incomplete after a failed
+    // write.
     file_.reset();
     log::Warning("TensorBoard's event file ends here: {}; the training continues", error.what());
   }

@@ -1,4 +1,5 @@
-// Converts a training's events to named metrics by iteration, for an event file and a web page.
+// Converts a training's events to named metrics by iteration, which are written to an event file
+// and shown on a web page.
 #pragma once
 
 #include <memory>
@@ -13,25 +14,28 @@
 
 namespace hearth::tensorboard {
 
-// Tags: OUTPUT/train and OUTPUT/test (with "/0", "/1" ... where an output has several values),
-// run/smoothed_loss, run/learning_rate, run/images_per_s, run/invalid_rows, run/restarts,
-// rankN/compute, rankN/rows_wait, rankN/ranks_wait (shares of the time); texts: run/messages. A
-// "report" event, {"step", "values": {tag: number or null}}, names its tags and its step itself.
+// Tags of metrics: OUTPUT/train and OUTPUT/test (with "/0", "/1" ... if an output has several
+// values), run/smoothed_loss, run/learning_rate, run/images_per_s, run/invalid_rows, run/restarts,
+// and as shares of the time rankN/compute, rankN/rows_wait and rankN/ranks_wait. Tag of texts:
+// run/messages. A "report" event, {"step", "values": {tag: number or null}}, contains its own tags
+// and step.
 class RunRecord {
  public:
-  // Effect of an event: metrics to add, and which to drop before.
+  // The effect of an event: the points to drop, then the points to add.
   struct Change {
-    std::optional<int64_t> back_to;  // the training rewound: drop later steps
+    // if set, the training was rewound, and points of later steps must be dropped
+    std::optional<int64_t> back_to;
     std::vector<Point> points;
   };
 
-  // `folder` of the event file; if empty, none is written. Throws as EventWriter does.
+  // Writes an event file in `folder`, or no file if `folder` is empty. Throws like EventWriter.
   RunRecord(const std::string& folder, double now);
 
-  // Any thread. Writes the event's metrics and returns them. If the file cannot be written, it ends
-  // with a warning; the training continues. Other kinds of events are ignored.
+  // Writes the event's metrics to the file and returns them. If writing fails, logs a warning and
+  // stops writing; the training continues. Ignores other kinds of events. May be called from any
+  // thread.
   Change Take(const nlohmann::json& event, double now);
-  // Completes the file; later events are not written.
+  // Completes the file. Later events are not written to it.
   void Finish();
 
   // Path of the file; empty if there is none.
@@ -48,7 +52,7 @@ class RunRecord {
   std::mutex mutex_;
   std::unique_ptr<EventWriter> file_;
   std::string path_;
-  int64_t step_ = 0;  // the last reported step
+  int64_t step_ = 0;  // the step reported last
   int64_t invalid_rows_ = 0, restarts_ = 0;
 };
 

@@ -80,7 +80,7 @@ TEST(RunRecordTest, ARestartRewindsToTheRanksFirstStep) {
   EXPECT_EQ(lost.points[1].text, "lost");
   const auto again = record.Take({{"event", "ready"}, {"iteration", 20}}, 4);
   EXPECT_EQ(again.back_to, 20);
-  // The number of restarts is not rewound.
+  // The rewind does not change the number of restarts.
   ASSERT_EQ(again.points.size(), 1u);
   EXPECT_EQ(again.points[0].tag, "run/restarts");
   EXPECT_EQ(again.points[0].step, 20);
@@ -101,7 +101,7 @@ TEST(RunRecordTest, AReportHasItsOwnTagsAndStep) {
   EXPECT_TRUE(std::isnan(change.points[0].value));
   EXPECT_EQ(change.points[0].tag, "rank1/loss");
   EXPECT_EQ(change.points[1].value, 0.5);
-  // A rank that is behind has its own step; the run has not rewound.
+  // A slow rank reports its own, lower step. The run was not rewound.
   const auto late = record.Take({{"event", "report"}, {"step", 7}, {"values", values}}, 3);
   EXPECT_EQ(late.points[0].step, 7);
   EXPECT_EQ(record.Take({{"event", "ready"}, {"iteration", 29}}, 4).back_to, 29);
@@ -119,7 +119,7 @@ TEST(RunRecordTest, TheFileHasTheSamePoints) {
   record.Take({{"event", "ready"}, {"iteration", 20}}, 4);
   record.Take(Progress(21), 5);
   record.Finish();
-  record.Take(Progress(22), 6);  // after Finish: ignored
+  record.Take(Progress(22), 6);  // not written, because the file is complete
   std::ifstream file(record.path(), std::ios::binary);
   std::string bytes{std::istreambuf_iterator<char>(file), {}};
   std::map<std::string, int64_t> steps;

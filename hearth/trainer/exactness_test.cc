@@ -1,4 +1,5 @@
-// Many ranks compute the same as one process with the whole batch, reproducibly.
+// Tests that training on many ranks gives the same result as on one process with the whole batch,
+// and is reproducible.
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
@@ -17,20 +18,20 @@ void ExpectOneHash(const Trained& trained) {
   EXPECT_EQ(hashes.begin()->size(), 64u);
 }
 
-// TestNet with a layer behind ip1.
+// TestNet with another layer after ip1.
 std::string NetWith(int batch_size, const std::string& type, const std::string& more) {
   std::string net = TestNet(batch_size);
-  const size_t place = net.find("layer { name: \"relu1\"");
-  return net.insert(place, fmt::format("layer {{ name: \"extra\" type: \"{}\" bottom: \"ip1\" "
-                                       "top: \"ip1\" {} }}\n",
-                                       type, more));
+  const size_t position = net.find("layer { name: \"relu1\"");
+  return net.insert(position, fmt::format("layer {{ name: \"extra\" type: \"{}\" bottom: \"ip1\" "
+                                          "top: \"ip1\" {} }}\n",
+                                          type, more));
 }
 
 class Solvers : public TrainSessionFixture, public ::testing::WithParamInterface<const char*> {};
 
 // Momentum, decay and clipping are set in TestSolver.
 TEST_P(Solvers, RanksAndDevicesEqualOneProcessWithTheWholeBatch) {
-  const int rows = 24;  // of one iteration: iter_size 2 at batch 12
+  const int rows = 24;  // per iteration: iter_size 2 with a total batch of 12
   Training one;
   one.solver = std::string("iter_size: 2 ") + GetParam();
   one.train = Split(1, one.max_iter, rows);
@@ -126,8 +127,8 @@ TEST_F(ExactnessTest, TwoRunsOfTheSameJobAreBitIdentical) {
   ExpectOneHash(first);
 }
 
-// With as many passes per iteration as the longest partition needs, an iteration is an epoch. Its
-// gradient is the mean over all rows only if each row counts exactly once.
+// iter_size is large enough for the longest partition, so each iteration is an epoch. Its gradient
+// is the mean over all rows only if each row counts exactly once.
 TEST_F(ExactnessTest, EachRowCountsOncePerEpochInAnyPartitioning) {
   const std::vector<std::vector<int>> partitions = {
       {30, 7, 0}, {1, 0, 0}, {0, 2}, {5, 5}, {0, 0, 9}};
@@ -170,7 +171,7 @@ Trained Mixed(const Trained& first, const Trained& second, float share) {
   return mixed;
 }
 
-// One rank has two minibatches per two iterations, the other one and a half.
+// In the two iterations, one rank trains on two minibatches and the other one on 1.5.
 TEST_F(ExactnessTest, LocalSgdAveragesRanksByRows) {
   Training two;
   two.processes = 2;
@@ -229,7 +230,7 @@ const caffe::LayerParameter& LayerOf(const Trained& trained, const std::string& 
   throw std::runtime_error("no layer " + name);
 }
 
-// One iteration over these rows of each process, with batch_size 8.
+// A training of one iteration with batch_size 8, in which process i has the rows rows[i].
 Training BatchNormOn(const std::vector<std::vector<int64_t>>& rows) {
   Training training;
   training.max_iter = 1;
@@ -242,7 +243,7 @@ Training BatchNormOn(const std::vector<std::vector<int64_t>>& rows) {
 TEST_F(ExactnessTest, BatchNormStatisticsAreAveragedOverRanksByRows) {
   const auto a = LayerOf(Train(BatchNormOn({Numbers(0, 8)})), "extra");
   const auto b = LayerOf(Train(BatchNormOn({Numbers(8, 12)})), "extra");
-  // A rank with half a batch has half the weight, one without rows none.
+  // A rank with half a batch has half the weight; a rank without rows has none.
   const Trained all = Train(BatchNormOn({Numbers(0, 8), Numbers(8, 12), {}}));
   ExpectOneHash(all);
   const auto both = LayerOf(all, "extra");
@@ -283,7 +284,8 @@ TEST_F(ExactnessTest, RanksWithBatchNormEndWithEqualStatistics) {
   ExpectOneHash(Train(training));
 }
 
-// Both ranks have the same rows: with the same masks they would train as a single rank.
+// Both ranks have the same rows, so with the same dropout masks they would train like a single
+// rank.
 TEST_F(ExactnessTest, DropoutDiffersByRankAndIsReproducible) {
   for (const bool dropout : {false, true}) {
     Training one;

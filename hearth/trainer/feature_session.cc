@@ -12,7 +12,7 @@
 namespace hearth::trainer {
 namespace {
 
-// Between two partitions a worker may be idle indefinitely; its death ends the wait.
+// A worker may be idle for a long time between two partitions; if it dies, the wait ends.
 constexpr double kIdleTimeoutSeconds = 30 * 24 * 3600.0;
 // A reader that takes no results for this long is considered stuck.
 constexpr double kResultTimeoutSeconds = 3600;
@@ -23,8 +23,9 @@ ring::RingEnd TakeEnd(const StreamFds& fds) { return {Fd(fds.ring_fd), Fd(fds.si
 
 }  // namespace
 
-// The part of row `row` in a blob of a minibatch of `rows`. A blob whose count is no multiple of
-// the rows, such as a loss, belongs to the minibatch: every row gets all of it.
+// Returns the part of a blob that belongs to row `row` of a minibatch of `rows` rows. If the blob's
+// count is not a multiple of `rows`, as for a loss, the blob describes the whole minibatch, so
+// every row gets all its values.
 std::span<const float> RowValues(const caffe::Tensor& values, int64_t row, int64_t rows) {
   const int64_t count = values.numel();
   const bool divides = count >= rows && count % rows == 0;
@@ -35,13 +36,14 @@ std::span<const float> RowValues(const caffe::Tensor& values, int64_t row, int64
 FeatureSession::FeatureSession(Job job, std::function<void(const nlohmann::json&)> send)
     : job_(std::move(job)),
       send_(std::move(send)),
-      // The driver checks a fraction: a process sees only a part of the rows.
+      // Only a limit in rows is checked here. The driver checks a fraction, because each process
+      // reads only some of the rows.
       invalid_rows_({.rows = job_.invalid_row_limit().rows}, send_),
       source_(std::make_shared<dataset::RingSource>(TakeEnd(*job_.test), kIdleTimeoutSeconds)) {}
 
 void FeatureSession::Run() {
-  // Taken first: whatever fails later, the reader of the results gets the error through the ring,
-  // and does not wait for rows.
+  // Opens the results first, so that any later error reaches their reader through the ring instead
+  // of leaving it waiting for rows.
   ring::RingEnd results = TakeEnd(*job_.results);
   try {
     BuildNet();
@@ -92,8 +94,8 @@ void FeatureSession::CheckBlobs() const {
   }
 }
 
-// Processes one partition: rows up to the feeder's mark, then writes a mark to the results. False
-// at the end of the stream.
+// Processes one partition: all rows up to the feeder's mark, then writes a mark to the results.
+// Returns false at the end of the stream, or if the results have no reader any more.
 bool FeatureSession::ServePartition() {
   for (;;) {
     const auto rows = net_->Fetch();
@@ -106,14 +108,14 @@ bool FeatureSession::ServePartition() {
     if (!WriteRows(*rows)) return false;
   }
   if (source_->ended()) return false;
-  // False: the reader of the results has gone, and no rows are needed any more.
+  // Flush returns false if the reader of the results has gone, so no rows are needed any more.
   if (!results_->Flush(ResultDeadline())) return false;
-  // A partition is an epoch of the source, as both end with a mark after the last row.
+  // The source treats a partition as an epoch, because both end with a mark after the last row.
   net_->NextEpoch();
   return true;
 }
 
-// Counts all partitions that this process has processed.
+// Checks the counts of all partitions that this process has read so far.
 void FeatureSession::CheckInvalidRows(int64_t fetched, bool at_end_of_epoch) const {
   const int64_t bad = invalid_rows_.count();
   invalid_rows_.Check(rows_ + fetched + bad, bad, at_end_of_epoch);

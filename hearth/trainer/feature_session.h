@@ -1,4 +1,5 @@
-// Applies a trained net to rows: each row's values of the chosen blobs, in order and complete.
+// Applies a trained net to rows and returns each row's values of the selected blobs, in the order
+// of the rows.
 #pragma once
 
 #include <functional>
@@ -15,10 +16,11 @@
 
 namespace hearth::trainer {
 
-// One thread. Runs one net regardless of settings.devices: Spark runs several processes.
+// Used by one thread. Runs one net and ignores settings.devices, because Spark runs several
+// processes.
 class FeatureSession {
  public:
-  // Takes over the descriptors of the job's test stream and results.
+  // Takes ownership of the descriptors of the job's test stream and results.
   FeatureSession(Job job, std::function<void(const nlohmann::json&)> send);
 
   // Sends "ready", processes partitions until the stream ends, sends "done". A failure is sent to
@@ -39,11 +41,12 @@ class FeatureSession {
   std::unique_ptr<caffe::Net> net_;
   std::vector<std::string> blobs_;
   std::unique_ptr<ring::ResultWriter> results_;
-  int64_t rows_ = 0;  // written
+  int64_t rows_ = 0;  // number of rows written
 };
 
-// The values of row `row` of `rows` in a blob: its part if the first dimension is the rows, else
-// the whole blob (a loss or an accuracy belongs to every row of its minibatch).
+// Returns a blob's values for row `row` of a minibatch of `rows` rows: the row's part if the blob
+// has values per row, else the whole blob (a loss or an accuracy applies to every row of its
+// minibatch).
 std::span<const float> RowValues(const caffe::Tensor& values, int64_t row, int64_t rows);
 
 }  // namespace hearth::trainer

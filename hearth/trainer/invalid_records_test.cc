@@ -1,4 +1,5 @@
-// Invalid images are skipped with their labels, named and counted, up to a limit.
+// Tests that invalid images are skipped together with their labels, named and counted, up to a
+// limit.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -42,7 +43,7 @@ Rows GoodRows(int begin, int end) {
   return rows;
 }
 
-// One of each kind: not an image, truncated, with a flipped bit, of another size, and null.
+// One row of each kind: not an image, truncated, with a flipped bit, of another size, and empty.
 Rows InvalidRowsOf(const std::string& name) {
   std::string flipped = Image(1);
   flipped[flipped.size() / 2] ^= 0x10;
@@ -188,14 +189,15 @@ TEST_F(InvalidRecordsTest, CountsThemAgainInEachEpoch) {
   job["max_bad_records"] = "5";
   TrainerHarness trainer(job, Streams{});
   FeedBatches(trainer.train(), MixedRows(GoodRows(0, 12), InvalidRowsOf("bad")));
-  // The last epoch ends before it reaches the invalid rows behind the last valid one.
+  // The training may end before it reaches the last epoch's invalid rows, so only three epochs are
+  // certain.
   EXPECT_GE(trainer.WaitFor("done")["invalid_rows"], 3 * 5);
   EXPECT_EQ(WarningsOf(trainer).size(), 5u);
 }
 
 TEST_F(InvalidRecordsTest, FailsAtTheEndOfTheEpochAboveAFraction) {
   json job = OnImages(TrainJob(), 12);
-  job["max_bad_records"] = "0.25";  // 5 of 17 are more
+  job["max_bad_records"] = "0.25";  // 5 of 17 exceed it
   TrainerHarness trainer(job, Streams{});
   FeedBatches(trainer.train(), MixedRows(GoodRows(0, 12), InvalidRowsOf("bad")));
   const json error = ErrorOf(trainer);
@@ -206,8 +208,8 @@ TEST_F(InvalidRecordsTest, FailsAtTheEndOfTheEpochAboveAFraction) {
   EXPECT_EQ(trainer.Wait(), 1);
 }
 
-// 44 rows, 4 of them invalid, ten iterations per epoch: rows that are replayed to reach the
-// snapshot's position count towards the limit once.
+// Uses 44 rows, 4 of them invalid, and ten iterations per epoch. Rows that are replayed to reach
+// the snapshot's position must count towards the limit only once.
 TEST_F(InvalidRecordsTest, CountsInARestartAsInAnUninterruptedRun) {
   const Rows rows = MixedRows(GoodRows(0, 40), [] {
     Rows bad = InvalidRowsOf("bad");
@@ -243,12 +245,12 @@ TEST_F(InvalidRecordsTest, FailsAboveTheLimitInARestartAndNamesEarlierRows) {
               AllOf(HasSubstr("5 of 45 rows cannot be used"), HasSubstr("bad-text")));
 }
 
-// A later epoch may begin with invalid rows; its first minibatches alone must not exceed the limit.
+// A later epoch may begin with invalid rows, so its first minibatches must not be checked alone.
 TEST_F(InvalidRecordsTest, DoesNotCheckTheBeginningOfALaterEpochAlone) {
   const Rows rows = MixedRows(GoodRows(0, 40), InvalidRowsOf("bad"));
   for (int iterations = 11; iterations <= 19; iterations += 2) {
     json job = OnImages(TrainJob(), iterations);
-    job["max_bad_records"] = "0.12";  // 5 of 45 are allowed
+    job["max_bad_records"] = "0.12";  // allows 5 of 45
     TrainerHarness trainer(job, Streams{});
     FeedBatches(trainer.train(), rows);
     ASSERT_EQ(trainer.WaitFor("done")["event"], "done") << iterations;

@@ -12,7 +12,7 @@ namespace {
 
 class LoadTest : public TrainSessionFixture {};
 
-// The ranks of eight processes with eight devices each, all as threads of this test.
+// Runs the ranks of eight processes with eight devices each as threads of this test.
 TEST_F(LoadTest, SixtyFourRanksTrainAHundredIterations) {
   const int processes = 8, devices = 8, batch_size = 2, iterations = 100;
   const int rows = processes * devices * batch_size;

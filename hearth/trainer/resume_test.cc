@@ -1,4 +1,4 @@
-// An interrupted and resumed training ends with the same bits as an uninterrupted one.
+// Tests that an interrupted and resumed training ends with the same bits as an uninterrupted one.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -43,7 +43,7 @@ class ResumeTest : public TrainSessionFixture {
     return whole;
   }
 
-  // Keeps the files of iteration `last` and before, as if the run had been killed after it.
+  // Removes the files written after iteration `last`, as if the run had been killed then.
   void ForgetAfter(int last) {
     for (int iteration = 10; iteration <= 40; iteration += 10) {
       if (iteration > last) Remove(iteration);
@@ -79,7 +79,7 @@ TEST_F(ResumeTest, AResumedRunEqualsAnUninterruptedOneBitForBit) {
     EXPECT_EQ(recovered.hashes, unbroken.hashes);
     ExpectSameTraining(unbroken, recovered, 0);
 
-    Training by_hand = whole;  // -snapshot, in another run
+    Training by_hand = whole;  // resumes with -snapshot, in another run
     by_hand.run = "another run";
     by_hand.snapshot = File(30, "solverstate");
     const Trained resumed = Train(by_hand);
@@ -123,7 +123,7 @@ TEST_F(ResumeTest, DifferentStreamedRowsRestartTheEpoch) {
   EXPECT_THAT(log_, HasSubstr("begins again for all ranks")) << "the rows had another order";
 }
 
-// A snapshot contains the average of all ranks' weights, whatever the averaging interval.
+// A snapshot contains the average of all ranks' weights, even between two regular averages.
 TEST_F(ResumeTest, LocalSgdResumesBitForBit) {
   Training whole = Whole(2, 1);
   whole.sync_every = 7;
@@ -148,7 +148,7 @@ TEST_F(ResumeTest, ResumesFromHdf5Snapshots) {
 
   fs::resize_file(File(40, "solverstate.h5"), fs::file_size(File(40, "solverstate.h5")) / 2);
   EXPECT_EQ(StartOf(TrainAgain(whole)), 30);
-  EXPECT_THAT(log_, HasSubstr("Passing over the snapshot of iteration 40: "));
+  EXPECT_THAT(log_, HasSubstr("Skipping the snapshot of iteration 40: "));
 }
 
 TEST_F(ResumeTest, ValidationsOfAResumedRunEqualThoseOfAnUninterruptedOne) {
@@ -172,10 +172,10 @@ TEST_F(ResumeTest, FallsBackToTheSnapshotBeforeADamagedOne) {
   const Trained recovered = TrainAgain(whole);
   EXPECT_EQ(StartOf(recovered), 20);
   EXPECT_EQ(recovered.hashes, unbroken.hashes);
-  EXPECT_THAT(log_, HasSubstr("Passing over the snapshot of iteration 30: "));
+  EXPECT_THAT(log_, HasSubstr("Skipping the snapshot of iteration 30: "));
 }
 
-// A kill between writing two of the three files.
+// As if the run had been killed before the last of the three files was written.
 TEST_F(ResumeTest, IgnoresASnapshotWithoutASeal) {
   const Training whole = Whole(1, 1);
   Train(whole);
@@ -204,7 +204,9 @@ TEST_F(ResumeTest, ACaffeSnapshotResumesAtTheStartOfAnEpochWithAWarning) {
   fs::remove(File(20, "hearth.json"));
   log_.clear();
   EXPECT_EQ(StartOf(Train(rest)), 20);
-  EXPECT_THAT(log_, HasSubstr("has no seal, as Caffe writes it: the feed begins an epoch"));
+  EXPECT_THAT(
+      log_,
+      HasSubstr("has no seal (Caffe writes none): the feed starts at the beginning of an epoch"));
 }
 
 TEST_F(ResumeTest, WarnsOfAnotherNumberOfRanks) {
@@ -212,7 +214,7 @@ TEST_F(ResumeTest, WarnsOfAnotherNumberOfRanks) {
   Training rest = Whole(1, 1);
   rest.snapshot = File(20, "solverstate");
   EXPECT_EQ(StartOf(Train(rest)), 20);
-  EXPECT_THAT(log_, HasSubstr("was made by 2 ranks, this run has 1: its epoch begins again"));
+  EXPECT_THAT(log_, HasSubstr("was made by 2 ranks, but this run has 1: its epoch begins again"));
 }
 
 TEST_F(ResumeTest, WarnsOfAnotherBatchSize) {
@@ -221,11 +223,12 @@ TEST_F(ResumeTest, WarnsOfAnotherBatchSize) {
   whole.net = TestNet(5);
   whole.snapshot = File(20, "solverstate");
   EXPECT_EQ(StartOf(Train(whole)), 20);
-  EXPECT_THAT(log_, HasSubstr("with a batch_size of 4, this run has 5: its epoch begins again"));
+  EXPECT_THAT(log_,
+              HasSubstr("with a batch_size of 4, but this run has 5: its epoch begins again"));
 }
 
-// Rows of ranks 0 and 1, 50 and 51 in an epoch of seven iterations: snapshots at iteration 5, in
-// the first epoch, and at 10, 15, ...
+// Ranks 0 and 1 have 50 and 51 rows in an epoch of seven iterations. There are snapshots at
+// iteration 5, in the first epoch, and at 10, 15, ...
 class OtherRowsTest : public ResumeTest {
  protected:
   static Training Plain(int processes, int devices) {
@@ -240,7 +243,7 @@ class OtherRowsTest : public ResumeTest {
     fs::remove(folder_.path("final.caffemodel"));
     log_.clear();
   }
-  // Resumes from `snapshot` over other rows; `said` must be the only warning about it.
+  // Resumes from `snapshot` with other rows. `said` must be the only warning about that.
   Trained Resume(Training training, int snapshot, const std::string& said) {
     KeepOnly(snapshot);
     const Trained trained = TrainAgain(std::move(training));
@@ -275,7 +278,8 @@ TEST_F(OtherRowsTest, OnAllRanksAreOneWarning) {
   EXPECT_THAT(log_, HasSubstr("(4 of 4 ranks do); epoch 1 begins again for all ranks"));
 }
 
-// A state without a position in the feed also trains epoch 0 again from the snapshot's weights.
+// A state without a position in the feed also restarts epoch 0 with the snapshot's weights, so the
+// results must be equal.
 TEST_F(OtherRowsTest, AreTrainedOnceEachFromTheStartOfTheEpoch) {
   Training training = Plain(2, 1);
   Train(training);
@@ -293,7 +297,7 @@ TEST_F(OtherRowsTest, BehindTheSnapshotsPositionAreIgnored) {
   Training training = Plain(2, 1);
   Train(training);
   KeepOnly(5);
-  training.train[1][0].back() = 7777;  // of 51; 40 had been taken
+  training.train[1][0].back() = 7777;  // the last of 51 rows, of which 40 had been read
   TrainAgain(training);
   EXPECT_EQ(log_.find("reads other rows"), std::string::npos) << log_;
 }
@@ -320,7 +324,7 @@ TEST_F(OtherRowsTest, AreReportedWithTheVersionsOfTheirTables) {
                               "train: Delta version 4"));
 }
 
-// Seals of older and newer versions: their row hashes must not be trusted.
+// The row hashes in seals of older and newer versions must not be trusted.
 TEST_F(OtherRowsTest, ThatCannotBeComparedCountAsDifferent) {
   Training training = Plain(2, 1);
   Train(training);

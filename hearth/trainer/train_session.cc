@@ -15,9 +15,9 @@
 namespace hearth::trainer {
 namespace {
 
-// The slowest rank may still load its libraries and read its job while the first one waits.
+// Long enough for the slowest rank to load its libraries and read its job.
 constexpr double kConnectTimeoutSeconds = 300;
-// Beyond the heartbeat timeout, within which the coordinator decides.
+// Added to the heartbeat timeout, within which the coordinator decides which rank has failed.
 constexpr double kVerdictSeconds = 20;
 
 std::shared_ptr<dataset::Spool> OpenSpool(const StreamFds& fds, const std::string& directory) {
@@ -48,7 +48,8 @@ void TrainSession::Run() {
     RunDevices();
     if (!failure()) Finish();
   } catch (...) {
-    // After JoinCluster() only waits for other ranks fail here: devices catch their own errors.
+    // After JoinCluster(), only waits for other ranks can fail here, because RunDevice catches the
+    // errors of its device.
     FailLocally(std::current_exception(), -1, member_ ? Cause::kWait : Cause::kHere);
     ReportConsequence();
   }
@@ -62,7 +63,7 @@ std::optional<rendezvous::Failure> TrainSession::failure() {
 
 void TrainSession::Prepare() {
   if (!job_.settings.timeline.empty()) timeline::WriteTo(job_.settings.timeline);
-  OpenFeeds();  // first: feeders need not wait for the slowest rank
+  OpenFeeds();  // first, so that feeders need not wait for the slowest rank
   JoinCluster();
 }
 
@@ -80,7 +81,8 @@ void TrainSession::OpenFeeds() {
   }
 }
 
-// The order follows from the seed and the rank, whether rows are spooled or sent in each epoch.
+// The order of the rows follows from the seed and the rank, whether the rows are spooled or sent
+// again in each epoch.
 std::shared_ptr<dataset::MinibatchSource> TrainSession::OpenTrainRows() {
   const uint64_t seed = caffe::MixSeed(job_.seed, static_cast<uint64_t>(job_.rank));
   if (!job_.train->files_hash) {
@@ -94,7 +96,7 @@ std::shared_ptr<dataset::MinibatchSource> TrainSession::OpenTrainRows() {
   options.hash = *job_.train->files_hash;
   auto source = std::make_shared<dataset::StreamedSource>(
       ring::RingEnd{Fd(job_.train->ring_fd), Fd(job_.train->signal_fd)}, options,
-      // The feeder is this process's own worker, so the cluster does not get this event.
+      // The feeder is this process's own worker, so this event is not sent to the cluster.
       [this](int64_t epoch) {
         hooks_.send({{"event", "rows"}, {"stream", "train"}, {"epoch", epoch}});
       });
@@ -103,8 +105,8 @@ std::shared_ptr<dataset::MinibatchSource> TrainSession::OpenTrainRows() {
 }
 
 void TrainSession::JoinCluster() {
-  // Two groups per device. team_ joins the devices of this process, which share memory and weights;
-  // groups_ joins all devices of the job.
+  // Each device is in two groups: team_ connects the devices of this process, which share memory
+  // and weights; groups_ connects all devices of the job.
   team_.groups = collective::Group::ConnectThreads(job_.settings.devices);
   if (!job_.coordinator) {
     groups_ = collective::Group::ConnectThreads(job_.settings.devices);
@@ -121,7 +123,7 @@ void TrainSession::JoinCluster() {
   member_ = std::make_unique<rendezvous::Member>(options);
   peer_failures_ =
       member_->OnFailure([this](const rendezvous::Failure& failure) { Fail(failure); });
-  // After OnFailure, so that no failure of a rank is missed while this one waits.
+  // Called after OnFailure, so that no failure of another rank is missed while this one waits.
   member_->Reserve({{"devices", job_.settings.devices}});
   collective::GroupOptions group;
   group.listen_host = job_.listen_host;
@@ -137,7 +139,7 @@ void TrainSession::RunDevices() {
   for (int device = 1; device < job_.settings.devices; ++device) {
     threads.emplace_back(fmt::format("device {}", device), [this, device] { RunDevice(device); });
   }
-  // In this thread: a job with one device needs no other.
+  // Device 0 runs in this thread, so a job with one device needs no other thread.
   RunDevice(0);
   for (Thread& thread : threads) thread.Join();
   ReportConsequence();
@@ -162,8 +164,8 @@ void TrainSession::RunDevice(int device) {
     if (device == 0) outcome_ = trainer.outcome();
   } catch (...) {
     const auto index = static_cast<size_t>(device);
-    // An operation that failed ends its group. The error is then that of a wait, whose cause may be
-    // another rank.
+    // A failed operation breaks its group. In that case the error comes from a wait, and another
+    // rank may have caused it.
     const bool waited = groups_[index]->broken() || team_.groups[index]->broken();
     FailLocally(std::current_exception(), trainer.iteration(),
                 waited ? Cause::kWait : Cause::kHere);
@@ -179,7 +181,7 @@ void TrainSession::Finish() {
                                {"weights_sha256", outcome_.weights_sha256},
                                {"invalid_rows", invalid_rows_.count()}};
   if (member_) {
-    // No rank is done before the model is written: if that fails, all ranks fail.
+    // No rank is done before the model is written, so that all ranks fail if writing it fails.
     member_->Barrier("trained", Deadline::After(kStepTimeoutSeconds));
     member_->Done(done);
   }
@@ -199,13 +201,13 @@ void TrainSession::SendToCluster(const nlohmann::json& event) {
     if (kind == "log") return member_->SendLogLine(event);
     member_->SendEvent(event);
   } catch (const std::exception&) {
-    // A lost coordinator is reported separately, by OnFailure.
+    // OnFailure reports a lost coordinator separately.
   }
 }
 
 void TrainSession::FailLocally(const std::exception_ptr& exception, int64_t iteration,
                                Cause cause) {
-  // What fails after the first failure is a consequence of it.
+  // Errors after the first failure are only its consequences.
   if (failure()) return;
   rendezvous::Failure failure = DescribeException(exception);
   failure.rank = job_.rank;
@@ -221,15 +223,16 @@ void TrainSession::FailLocally(const std::exception_ptr& exception, int64_t iter
   } else if (member_) {
     member_->SendFailure(failure);
   }
-  // Peers in other processes learn of the failure from the coordinator. Here the other devices'
-  // threads may be inside an operation, which must end before they can be joined.
+  // The coordinator notifies the other processes. In this process, the threads of other devices may
+  // be inside an operation, which must end before they can be joined.
   for (auto& group : groups_) group->Abort(failure.message);
-  // A consequence aborts them as well: the other devices would wait for this one.
+  // team_ is aborted even if the failure is a consequence, because the other devices would wait for
+  // this one.
   for (auto& group : team_.groups) group->Abort(failure.message);
   if (!failure.consequence) Fail(failure);
 }
 
-// Called when all devices of this rank have ended.
+// Called after all device threads of this process have ended.
 void TrainSession::ReportConsequence() {
   if (failure() || !consequence_) return;
   if (member_) {
@@ -239,9 +242,9 @@ void TrainSession::ReportConsequence() {
   Fail(*consequence_);
 }
 
-// The coordinator knows the cause, or decides within its heartbeat timeout that there is none, and
-// then reports a failure to all members; so does a member that loses its coordinator. The limit is
-// for a coordinator that does neither.
+// The coordinator reports a failure to all members once it knows the cause, or once its heartbeat
+// timeout has passed without one. A member that loses its coordinator reports a failure too. The
+// limit applies if neither happens.
 void TrainSession::AwaitFailure() {
   const std::chrono::duration<double> limit(member_->heartbeat_timeout_s() + kVerdictSeconds);
   std::unique_lock lock(mutex_);
@@ -255,7 +258,7 @@ void TrainSession::Fail(const rendezvous::Failure& failure) {
     failure_ = failure;
   }
   failed_.notify_all();
-  // groups_ abort by their own subscriptions (Group::Connect).
+  // groups_ are aborted by their own subscriptions (Group::Connect).
   for (auto& group : team_.groups) group->Abort(Message(failure));
   if (hooks_.on_failure) hooks_.on_failure(failure);
 }

@@ -12,7 +12,7 @@
 #include "hearth/dataset/spool/row_stream.h"
 #include "hearth/dataset/spool/spool.h"
 #include "hearth/rendezvous/member.h"
-#include "hearth/trainer/job/failure.h"
+#include "hearth/trainer/job/describe_exception.h"
 #include "hearth/trainer/job/job.h"
 #include "hearth/trainer/job/signal_effects.h"
 #include "hearth/trainer/rows/invalid_rows.h"
@@ -20,13 +20,13 @@
 
 namespace hearth::trainer {
 
-// Functions by which a session reports to its process.
+// Callbacks through which a session reports to its process.
 struct TrainHooks {
-  // Receives every event but "error", from any thread.
+  // Receives every event except "error"; called from any thread.
   std::function<void(const nlohmann::json&)> send;
-  // Called once, from any thread, at the first failure of this or another rank, after the other
-  // ranks have been notified. A process with several devices, or with peers, must exit in it:
-  // threads may be waiting for rows that never arrive.
+  // Called once, from any thread, at the first failure of any rank, after the other ranks have been
+  // notified. In a process with several devices or with peers, the callback must exit the process,
+  // because threads may be waiting for rows that never arrive.
   std::function<void(const rendezvous::Failure&)> on_failure;
   SignalEffects* signals = nullptr;
 };
@@ -34,21 +34,22 @@ struct TrainHooks {
 // One process of a training: its rank in the cluster, its rows, and a thread per device.
 class TrainSession {
  public:
-  // Takes over the descriptors of the job's streams.
+  // Takes ownership of the descriptors of the job's streams.
   TrainSession(Job job, TrainHooks hooks);
   ~TrainSession();
 
-  // Trains to the end and sends "done". Throws the first failure, after on_failure: of any rank, or
-  // kDeadlineExceeded if ranks or rows are kStepTimeoutSeconds late.
+  // Trains to the end and sends "done". Throws the first failure of any rank, after calling
+  // on_failure. If ranks or rows are kStepTimeoutSeconds late, the failure is kDeadlineExceeded.
   void Run();
 
-  // Events for the driver: all of rank 0's, and the times and warnings of every rank.
+  // Sends an event to the driver if it is from rank 0, or if it contains the times or a warning of
+  // any rank.
   void SendToCluster(const nlohmann::json& event);
 
   const TrainOutcome& outcome() const { return outcome_; }
 
  private:
-  // Where a failure came from: this rank itself, or its wait for other ranks or devices.
+  // Origin of a failure: this rank itself, or its wait for other ranks or devices.
   enum class Cause { kHere, kWait };
 
   void Prepare();
@@ -61,9 +62,9 @@ class TrainSession {
   void Send(const nlohmann::json& event);
   // Reports this rank's failure to the others, and aborts its groups.
   void FailLocally(const std::exception_ptr& exception, int64_t iteration, Cause cause);
-  // After the threads are joined: reports a failure that another rank may have caused.
+  // Called after the threads are joined: reports a failure that another rank may have caused.
   void ReportConsequence();
-  // Records the first failure, of any rank, and ends what waits; later ones are ignored.
+  // Records the first failure of any rank and ends all waits. Later failures are ignored.
   void Fail(const rendezvous::Failure& failure);
   std::string Message(const rendezvous::Failure& failure) const;
   std::optional<rendezvous::Failure> failure();
@@ -84,11 +85,11 @@ class TrainSession {
   std::condition_variable failed_;
   // The first failure of any rank. Guarded by mutex_.
   std::optional<rendezvous::Failure> failure_;
-  // The first failure here that another rank or device probably caused; reported only if no cause
-  // arrives. Guarded by mutex_ until the device threads have been joined.
+  // The first failure in this process that another rank or device probably caused. Reported only if
+  // the other rank's failure does not arrive. Guarded by mutex_ until the device threads have been
+  // joined.
   std::optional<rendezvous::Failure> consequence_;
-  // Last member, so that it is destroyed first: until then it may report a peer's failure, which
-  // aborts the groups.
+  // Last member, so that it is destroyed first. Until then, its callback may abort the groups.
   std::optional<rendezvous::FailureWatch::Subscription> peer_failures_;
 };
 

@@ -38,7 +38,8 @@ TEST_F(TrainSessionTest, ValidationIsTheMeanOverAllRanksRows) {
   one.test = {{Numbers(100, 137)}};
   const auto alone = ValidationsIn(Train(one));
   ASSERT_EQ(alone.size(), 3u);  // after iterations 2, 4 and 6
-  // The set's size is a multiple of neither the batch nor the ranks; a rank may hold no rows.
+  // The number of validation rows is not a multiple of the batch size or of the ranks, and a rank
+  // may have no rows.
   for (const int64_t first_rank : {37, 20, 0}) {
     SCOPED_TRACE(first_rank);
     Training two = one;
@@ -77,8 +78,8 @@ TEST_F(TrainSessionTest, SendsEventsOfStartProgressAndEnd) {
   EXPECT_LT(last["loss"], 1.4);
 }
 
-// Passes its bottom through. On the second rank, the third forward pass changes its parameter or
-// fails.
+// Copies its bottom to its top. On rank 1, the third forward pass fails or changes the layer's
+// parameter.
 class OddLayer : public caffe::Layer {
  public:
   using Layer::Layer;
@@ -132,7 +133,7 @@ class OddRankTest : public TrainSessionFixture, public ::testing::WithParamInter
   }
   ~OddRankTest() override { caffe::SetPythonLayerFactory(nullptr); }
 
-  // The failure of a training by two devices of one process, or by two processes.
+  // Returns the error of a training by two processes, or by two devices of one process.
   std::string FailureWith(const std::string& what) {
     Training training;
     (GetParam() ? training.processes : training.devices) = 2;

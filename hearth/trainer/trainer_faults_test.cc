@@ -1,4 +1,4 @@
-// Faults of a rank are reported soon and completely, and end the other ranks.
+// Tests that faults of a rank are reported soon and completely, and end the other ranks.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -117,7 +117,8 @@ TEST_F(TrainerFaultsTest, ACrashReportsSignalIterationAndLayer) {
   EXPECT_EQ(own["rank"], 1);
   EXPECT_EQ(own["host"], "host-1");
   EXPECT_EQ(own["lost"], true);
-  // The survivor's first iteration needs the victim's gradients, so the victim began iteration 0.
+  // The survivor has finished an iteration, for which it needed the victim's gradients. So the
+  // victim has begun iteration 0.
   EXPECT_GE(own["iteration"], 0);
   EXPECT_THAT(TextOf(own), HasSubstr("its trainer process crashed with SIGSEGV"));
   EXPECT_THAT(TextOf(own), HasSubstr("iteration " + own["iteration"].dump() + ": "));
@@ -215,8 +216,8 @@ TEST_F(TrainerFaultsTest, ANonFiniteLossStopsTheRunIfConfigured) {
   EXPECT_FALSE(std::filesystem::exists(folder_.path("final.caffemodel")));
 }
 
-// RLIMIT_FSIZE simulates a full disk: the write fails in the middle of the file. Ten iterations per
-// epoch, for whose rows the trainer waits.
+// RLIMIT_FSIZE simulates a full disk: the write fails in the middle of the file. An epoch has ten
+// iterations, and the trainer waits for the rows of each epoch.
 TEST_F(TrainerFaultsTest, ADiskThatIsFullForOneSnapshotCostsOnlyThatSnapshot) {
   TrainerHarness trainer(WithSolver(TrainJob(), 40, "snapshot: 15 display: 0"), {.epochs = true});
   trainer.WaitFor("rows");

@@ -13,7 +13,7 @@
 #include "hearth/trainer/feature_session.h"
 #include "hearth/trainer/job/control_channel.h"
 #include "hearth/trainer/job/crash_report.h"
-#include "hearth/trainer/job/failure.h"
+#include "hearth/trainer/job/describe_exception.h"
 #include "hearth/trainer/job/job.h"
 #include "hearth/trainer/train_session.h"
 
@@ -24,13 +24,13 @@ constexpr double kJobTimeoutSeconds = 60;
 constexpr int kFailed = 1;
 constexpr int kWorkerGone = 2;
 
-// No destructors: other threads still use the objects.
+// Exits without running destructors, because other threads still use the objects.
 [[noreturn]] void EndProcess(int exit_code) {
   std::fflush(nullptr);
   _exit(exit_code);
 }
 
-// Sends the "error" event: the failure, and whether it is another rank's.
+// Sends the "error" event with the failure and whether another rank caused it, and exits.
 [[noreturn]] void Fail(ControlChannel& channel, const Job& job,
                        const rendezvous::Failure& failure) {
   const bool by_peer = !failure.IsReportOf(job.rank);
@@ -39,12 +39,12 @@ constexpr int kWorkerGone = 2;
   event["by_peer"] = by_peer;
   if (by_peer) event["message"] = rendezvous::Shortened(failure.Describe());
   channel.Send(event);
-  // Bypasses the log: a thread that waits inside its sink must not delay this.
+  // Bypasses the log, because a thread that waits inside the log's sink would delay this line.
   std::fprintf(stderr, "hearth: %s\n", event["message"].get<std::string>().c_str());
   EndProcess(kFailed);
 }
 
-// Log lines go to the worker; those that Caffe would write, and warnings, also to the driver.
+// Sends log lines to the worker and, unless they are errors, to the session for the driver.
 void SendLogTo(ControlChannel& channel, TrainSession* session) {
   log::SetSink([&channel, session](const log::Record& record) {
     const std::string letter(1, "IWE"[static_cast<size_t>(record.level)]);
@@ -54,8 +54,8 @@ void SendLogTo(ControlChannel& channel, TrainSession* session) {
   });
 }
 
-// A failure ends the process from the thread that finds it: the others may be inside a collective,
-// a file read or user code, which nothing can interrupt.
+// The thread that finds a failure ends the process, because the other threads may be inside a
+// collective operation, a file read or user code, which cannot be interrupted.
 void Train(const Job& job, ControlChannel& channel) {
   TrainHooks hooks;
   hooks.send = [&](const nlohmann::json& event) { channel.Send(event); };
@@ -76,17 +76,18 @@ void Extract(const Job& job, ControlChannel& channel) {
 }  // namespace
 
 void RunTrainerProcess(int control_fd) {
-  // Child processes must not inherit the descriptors that this process inherited.
+  // Child processes must not inherit the control channel that this process inherited.
   fcntl(control_fd, F_SETFD, FD_CLOEXEC);
-  signal(SIGXFSZ, SIG_IGN);  // exceeding the file size limit is a write error
+  // A write beyond the file size limit fails instead of ending the process.
+  signal(SIGXFSZ, SIG_IGN);
   ControlChannel channel{Fd(control_fd)};
   Job job;
   try {
-    // Before anything that waits: a worker that dies now must not leave this process behind.
+    // Set before anything waits, so that this process does not outlive its worker.
     DieWithParent(getppid());
     job = ParseJob(channel.ReadLine(Deadline::After(kJobTimeoutSeconds)));
-    // After ReadLine, since both read the channel. From here on only the end of the channel
-    // matters, and it can come at any time.
+    // Called after ReadLine, because both read the channel. From here on, only the end of the
+    // channel is of interest, and it can arrive at any time.
     channel.Watch([] { EndProcess(kWorkerGone); });
     ReportCrashes(control_fd, job);
     if (job.mode == Mode::kTrain) {

@@ -61,7 +61,7 @@ TEST_F(TrainerProcessTest, AnUnreadableJobIsAnErrorEvent) {
 
 TEST_F(TrainerProcessTest, ExitsAtOnceWhenItsWorkerDies) {
   TrainerHarness trainer(TrainJob(), Streams{});
-  trainer.WaitFor("ready");  // and now waits for rows that never arrive
+  trainer.WaitFor("ready");  // the trainer now waits for rows that never arrive
   const auto start = Clock::now();
   trainer.CloseControl();
   EXPECT_EQ(trainer.Wait(), 2);
@@ -80,7 +80,7 @@ TEST_F(TrainerProcessTest, IsDoneBeforeItsFeederIs) {
   EXPECT_EQ(trainer.Wait(), 0);
 }
 
-// Features and test mode.
+// Tests of the modes "features" and "test".
 
 class FeaturesTest : public TrainerProcessTest {
  protected:
@@ -110,7 +110,7 @@ class FeaturesTest : public TrainerProcessTest {
     ring.WriteArrow(schema, array, Deadline::After(10));
   }
 
-  // Rows up to the next mark, by id; a duplicate row fails the test.
+  // Returns the rows up to the next mark, by id. A duplicate row fails the test.
   static std::map<std::string, std::vector<std::vector<float>>> ReadPartition(
       ring::RingReader& ring, const std::vector<std::string>& columns) {
     std::map<std::string, std::vector<std::vector<float>>> rows;
@@ -137,7 +137,7 @@ TEST_F(FeaturesTest, EachRowComesOnceWithTheSameValuesForEveryBatchSize) {
     SCOPED_TRACE(batch_size);
     TrainerHarness trainer(FeatureJob(batch_size), Streams{false, true, true});
     std::map<std::string, std::vector<std::vector<float>>> all;
-    // Partitions of 50, no and 20 rows, in one process.
+    // Sends partitions of 50, 0 and 20 rows to one process.
     for (const auto& [begin, end] : {std::pair{0, 50}, {50, 50}, {50, 70}}) {
       Write(trainer.test(), Numbers(begin, end));
       trainer.test().WriteFlush(Deadline::After(10));

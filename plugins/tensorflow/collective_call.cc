@@ -16,7 +16,8 @@ TF_Code CodeOf(hearth_result result) {
       return TF_INVALID_ARGUMENT;
     case HEARTH_TIMEOUT:
       return TF_DEADLINE_EXCEEDED;
-    // TensorFlow reports an "unavailable" returned by a function as an internal error.
+    // Not TF_UNAVAILABLE, because TensorFlow would convert it to an internal error if a function
+    // returns it.
     case HEARTH_UNAVAILABLE:
     case HEARTH_FAILED:
       break;
@@ -70,7 +71,8 @@ TF_Tensor* CollectiveCall::OutputLikeInput(int index, TF_Tensor*& input) {
   for (int axis = 0; axis < functions_.NumDims(input); ++axis) {
     shape.push_back(functions_.Dim(input, axis));
   }
-  // Release our reference: TensorFlow forwards only a buffer with a single one.
+  // Releases our reference, because TensorFlow forwards a buffer only if there is no other
+  // reference.
   tensors_.pop_back();
   functions_.DeleteTensor(input);
   int forwarded = -1;

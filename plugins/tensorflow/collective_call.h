@@ -1,4 +1,4 @@
-// One run of a kernel: its tensors, the collective operations on them, and its completion.
+// One execution of a kernel: its tensors, the collective operations on them, and its completion.
 #pragma once
 
 #include <atomic>
@@ -12,14 +12,14 @@
 
 namespace hearth::tensorflow {
 
-// Stores the argument of hearth_tensorflow_use(). If it is null there is no group of ranks, and
-// Submit fails. Any thread.
+// Stores the argument of hearth_tensorflow_use(). If it is null, there is no group of ranks, and
+// Submit fails. Any thread may call it.
 void Use(const hearth_collective* collective);
 // The number of ranks; 0 without a group.
 int World();
 
-// Created by a kernel; deletes itself once the last of its operations has completed, and then
-// notifies TensorFlow from the collective's thread, on which TensorFlow starts no work.
+// Created by a kernel. Once the last of its operations has completed, it deletes itself and
+// notifies TensorFlow, from the collective's thread. TensorFlow starts no work on that thread.
 class CollectiveCall {
  public:
   CollectiveCall(const Functions& functions, TF_OpKernelContext* context,
@@ -27,20 +27,23 @@ class CollectiveCall {
   CollectiveCall(const CollectiveCall&) = delete;
   CollectiveCall& operator=(const CollectiveCall&) = delete;
 
-  // The `index`th input and output, valid as long as the call. Null after a failure.
+  // Return the `index`th input or output, which is valid as long as the call exists. Null after a
+  // failure.
   TF_Tensor* Input(int index);
   TF_Tensor* Output(int index, TF_DataType type, const std::vector<int64_t>& shape, size_t bytes);
-  // The `index`th output with the shape of its input. Reuses the input's memory if no one else
-  // holds it; otherwise sets `input`, whose values are not yet copied to the output.
+  // Returns the `index`th output, with the shape of its input. If nothing else references the
+  // input's memory, the output reuses it and `input` becomes null. Otherwise `input` is set, and
+  // its values have not been copied to the output.
   TF_Tensor* OutputLikeInput(int index, TF_Tensor*& input);
-  // Submits one of the operations; after a failure only counts it.
+  // Submits one of the operations. After a failure, only counts it as completed.
   void Submit(const hearth_operation& operation);
-  // Only the first failure is reported.
+  // Records a failure; only the first one is reported.
   void Fail(TF_Code code, const std::string& message);
 
  private:
   ~CollectiveCall();
-  // Owns the tensor, or returns null and records the failure if `status_` has one.
+  // Takes ownership of the tensor and returns it. If `status_` contains an error, records the
+  // failure and returns null.
   TF_Tensor* Own(TF_Tensor* tensor);
   static void Over(void* self, hearth_result result, const char* message);
   bool failed();

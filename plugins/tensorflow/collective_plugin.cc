@@ -14,8 +14,8 @@ namespace hearth::tensorflow {
 namespace {
 
 const Functions* tf = nullptr;
-// Number of HearthStep calls: every call carries it, so that a rank that skipped the calls of one
-// step does not match the others' calls of the next.
+// Number of HearthStep calls. Every operation carries it, so that operations of different steps
+// never match, even if a rank skipped the operations of a step.
 std::atomic<uint64_t> steps{0};
 
 // The attributes of an op.
@@ -27,7 +27,8 @@ struct Settings {
   std::vector<std::string> names;
 };
 
-// The collective's data type for a TensorFlow type. Types with a name are moved as bytes only.
+// The collective's data type for a TensorFlow type. Types with a `name` are sent as bytes and
+// cannot be reduced.
 struct Element {
   TF_DataType theirs;
   hearth_data_type ours;
@@ -126,7 +127,7 @@ struct Asked {
   }
 };
 
-// Works in place if there is no input.
+// The operation is in place if there is no input.
 Asked OperationOf(const Settings& settings, size_t index, const TF_Tensor* input,
                   TF_Tensor* output) {
   Asked asked;
@@ -137,7 +138,7 @@ Asked OperationOf(const Settings& settings, size_t index, const TF_Tensor* input
   operation.root = settings.root;
   operation.name = index < settings.names.size() ? settings.names[index].c_str() : "";
   operation.step = steps;
-  if (output == nullptr) return asked;  // the call has failed
+  if (output == nullptr) return asked;  // the call has already failed
   if (input != nullptr) operation.input = tf->TensorData(input);
   const Element& element = ElementOf(tf->TensorType(output));
   operation.output = tf->TensorData(output);
@@ -159,11 +160,11 @@ void ComputeEach(void* kernel, TF_OpKernelContext* context, TF_AsyncOpKernelDone
     TF_Tensor* output = call->OutputLikeInput(i, input);
     operations.push_back(OperationOf(settings, static_cast<size_t>(i), input, output));
   }
-  // The call may be complete, and deleted, after the last operation.
+  // The call must not be used after the last Submit, because it may then be complete and deleted.
   for (Asked& operation : operations) call->Submit(operation.Get());
 }
 
-// The second input is the number of rows of each rank.
+// The second input contains the number of rows of each rank.
 void ComputeAllGather(void* kernel, TF_OpKernelContext* context,
                       TF_AsyncOpKernelDoneCallback* done) {
   const auto& settings = *static_cast<Settings*>(kernel);
@@ -265,14 +266,16 @@ const bool registered = Register();
 }  // namespace
 }  // namespace hearth::tensorflow
 
-// Whether the ops are registered: 0 if this TensorFlow lacks functions of the C interface.
+// Returns 1 if the ops are registered, 0 if this TensorFlow lacks functions of the C interface.
 extern "C" __attribute__((visibility("default"))) int hearth_tensorflow_registered() {
   return hearth::tensorflow::registered ? 1 : 0;
 }
 
-// Makes the ops use this collective, or none. Returns once no thread submits to the previous one.
+// Makes the ops use this collective, or none if null. Returns once no thread is submitting to the
+// previous one.
 extern "C" __attribute__((visibility("default"))) void hearth_tensorflow_use(
     const hearth_collective* collective) {
-  if (collective != nullptr) hearth::tensorflow::steps = 0;  // a new group counts from 0
+  // Steps of a new group are counted from 0.
+  if (collective != nullptr) hearth::tensorflow::steps = 0;
   hearth::tensorflow::Use(collective);
 }

@@ -5,7 +5,8 @@
 namespace hearth::tensorflow {
 namespace {
 
-// Stacks grow down: the callers' frames are above this one, the nearest ones by less than this.
+// Stacks grow down, so the callers' frames are at higher addresses; the nearest callers' frames are
+// closer than this.
 constexpr uintptr_t kNearFrames = 64 << 10;
 
 bool IsInCallersFrames(const void* address) {

@@ -7,9 +7,9 @@
 
 namespace hearth::tensorflow {
 
-// TensorFlow (2.8 to 2.21) passes the address of a parameter of its function, a
-// std::function<void()> that is destroyed when the kernel returns. So an object in the caller's
-// frames is copied; any other address is an object that outlives the call and is kept as is.
+// TensorFlow (2.8 to 2.21) passes the address of a function parameter, a std::function<void()> that
+// is destroyed when the kernel returns. Therefore an object in the callers' stack frames is copied.
+// An object at any other address outlives the call and is referenced.
 class DoneCallback {
  public:
   // Must be constructed in the kernel's compute function, on the thread that called it.

@@ -1,6 +1,6 @@
 // TensorFlow file-system plug-in for hdfs:, viewfs:, webhdfs: and swebhdfs:, on top of the storage
 // module. tf.experimental.register_filesystem_plugin loads it and calls TF_InitPlugin. Errors have
-// the codes that TensorFlow's header requires; any thread calls.
+// the codes that TensorFlow's header requires. Any thread may call the functions.
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
@@ -120,7 +120,7 @@ void DeleteAll(const TF_Filesystem*, const char* uri, uint64_t* files, uint64_t*
     *folders = 0;
   });
 }
-// Includes folders, like TensorFlow's own file systems; savers depend on it.
+// Renames folders too, as TensorFlow's own file systems do, because savers depend on it.
 void Rename(const TF_Filesystem*, const char* from, const char* to, TF_Status* status) {
   Guarded(status, [&] { For(from).Rename(from, to); });
 }
@@ -180,7 +180,7 @@ int List(const TF_Filesystem*, const char* uri, char*** entries, TF_Status* stat
   return count;
 }
 
-// TensorFlow's default would drop scheme and host.
+// Needed because TensorFlow's default would drop the scheme and the host.
 char* Translate(const TF_Filesystem*, const char* uri) {
   try {
     return strdup(storage::ParseRemote(uri).text().c_str());

@@ -47,15 +47,16 @@
 namespace hearth::tensorflow {
 
 // TensorFlow's C functions for ops and kernels, looked up in the TensorFlow that this process has
-// loaded. The plug-in is therefore linked against none, and one build works with every TensorFlow
-// that has them.
+// loaded. The plug-in is therefore not linked against TensorFlow, and one build works with every
+// version that has these functions.
 struct Functions {
 #define HEARTH_MEMBER(name) decltype(&TF_##name) name = nullptr;
   HEARTH_TENSORFLOW_FUNCTIONS(HEARTH_MEMBER)
 #undef HEARTH_MEMBER
 };
 
-// Null if no TensorFlow is loaded, or one that lacks a function; the same at every call.
+// Returns null if no TensorFlow is loaded, or if it lacks one of the functions. The result is the
+// same at every call.
 const Functions* FindFunctions();
 
 }  // namespace hearth::tensorflow

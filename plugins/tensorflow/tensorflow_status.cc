@@ -14,7 +14,8 @@ void (*set_status)(TF_Status*, TF_Code, const char*) = nullptr;
 TF_Code CodeOf(ErrorCode code) {
   switch (code) {
     case ErrorCode::kInvalidArgument:
-      return TF_FAILED_PRECONDITION;  // TensorFlow's code for a path of the wrong kind
+      // The code that TensorFlow expects for a path of the wrong kind.
+      return TF_FAILED_PRECONDITION;
     case ErrorCode::kNotFound:
       return TF_NOT_FOUND;
     case ErrorCode::kDataLoss:

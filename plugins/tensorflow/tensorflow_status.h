@@ -1,6 +1,6 @@
-// TensorFlow's functions for a TF_Status, looked up in the process that loads the plug-in: this
-// library is linked against none, so that one build works with every version with the same C
-// interface.
+// TensorFlow's functions for a TF_Status, looked up in the process that loads the plug-in. This
+// library is not linked against TensorFlow, so that one build works with every version that has the
+// same C interface.
 #pragma once
 
 #include <functional>
@@ -9,12 +9,12 @@
 
 namespace hearth::tensorflow {
 
-// Calls the process's function; false if TensorFlow's library is not loaded.
+// Looks up the functions; returns false if TensorFlow's library is not loaded.
 bool FindStatusFunctions();
 
 void SetStatus(TF_Status* status, TF_Code code, const char* message);
 
-// Sets TF_OK if `body` returns, else the code and message of the hearth::Error or other exception.
+// Runs `body`. Sets TF_OK if it returns, else the code and message of the exception that it throws.
 void Guarded(TF_Status* status, const std::function<void()>& body);
 
 }  // namespace hearth::tensorflow

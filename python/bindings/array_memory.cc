@@ -5,7 +5,7 @@
 namespace hearth::bindings {
 
 std::pair<std::byte*, nanobind::capsule> ArrayMemory::Take(size_t bytes) {
-  // The block holds a reference to this object, so arrays may outlive the transform that made them.
+  // The owner references this object, so arrays may outlive the transform that made them.
   auto taken = std::make_unique<TakenBlock>(TakenBlock{shared_from_this(), Find(bytes)});
   std::byte* data = taken->block.data.get();
   nanobind::capsule owner(taken.get(), [](void* p) noexcept {
@@ -16,7 +16,7 @@ std::pair<std::byte*, nanobind::capsule> ArrayMemory::Take(size_t bytes) {
   return {data, std::move(owner)};
 }
 
-// Reuses only blocks of similar size, so that a short last batch does not occupy a large one.
+// Reuses only blocks of similar size, so that a short last batch does not occupy a large block.
 ArrayMemory::Block ArrayMemory::Find(size_t bytes) {
   {
     const std::lock_guard lock(mutex_);
@@ -31,7 +31,7 @@ ArrayMemory::Block ArrayMemory::Find(size_t bytes) {
   return {std::make_unique_for_overwrite<std::byte[]>(bytes), bytes};
 }
 
-// Frees the oldest blocks first: their sizes may no longer be requested.
+// Frees the oldest block first, because its size may no longer be requested.
 void ArrayMemory::Recycle(Block block) {
   const std::lock_guard lock(mutex_);
   if (free_.size() == kMaxBlocks) free_.erase(free_.begin());

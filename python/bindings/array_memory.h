@@ -10,12 +10,12 @@
 
 namespace hearth::bindings {
 
-// Recycles the memory of large NumPy arrays: fresh memory costs a page fault for each 4 KB.
-// Thread-safe.
+// Recycles the memory of large NumPy arrays, because fresh memory costs a page fault for every 4
+// KB. Thread-safe.
 class ArrayMemory : public std::enable_shared_from_this<ArrayMemory> {
  public:
-  // Returns `bytes` uninitialised bytes and the owner for the array; memory that the owner frees is
-  // recycled here, even after only the array still references this object. Call with the GIL.
+  // Returns `bytes` uninitialised bytes and the owner for the array. When the owner is destroyed,
+  // the memory is recycled here; the owner keeps this object alive. Call with the GIL.
   std::pair<std::byte*, nanobind::capsule> Take(size_t bytes);
 
  private:
@@ -24,7 +24,7 @@ class ArrayMemory : public std::enable_shared_from_this<ArrayMemory> {
     std::unique_ptr<std::byte[]> data;
     size_t bytes = 0;
   };
-  // A block that an array uses, and where it is recycled.
+  // A block that an array uses, and the object that recycles it.
   struct TakenBlock {
     std::shared_ptr<ArrayMemory> home;
     Block block;

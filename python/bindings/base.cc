@@ -16,12 +16,13 @@ using namespace nb::literals;
 namespace hearth::bindings {
 namespace {
 
-// Does not call Python: the logging thread may hold a lock that the thread with the GIL waits for.
+// Does not call Python, because the logging thread may hold a lock for which the thread with the
+// GIL waits.
 void CopyWarningsTo(int fd) {
   log::SetSink([fd](const log::Record& record) {
     if (record.level == log::Level::kInfo) return;
     const std::string line = std::string(record.text) + "\n";
-    // Drops the line if the reader is too slow: the log has it.
+    // Drops the line if the reader is too slow, because the log contains it anyway.
     (void)!::write(fd, line.data(), line.size());
   });
 }

@@ -14,12 +14,13 @@ namespace {
 
 using batch::BatchView;
 
-// A struct of the C data interface in a PyCapsule, as pyarrow expects.
+// Puts a struct of Arrow's C data interface into a PyCapsule, as pyarrow expects.
 template <typename T>
 nb::object MakeCapsule(std::unique_ptr<T> owned, const char* name) {
   PyObject* capsule = PyCapsule_New(owned.get(), name, [](PyObject* object) {
     auto* inner = static_cast<T*>(PyCapsule_GetPointer(object, PyCapsule_GetName(object)));
-    // Null if the importer has taken the contents over, by the rules of Arrow's C data interface.
+    // `release` is null if the importer has taken over the contents, as Arrow's C data interface
+    // specifies.
     if (inner->release != nullptr) inner->release(inner);
     delete inner;
   });
@@ -45,13 +46,13 @@ nb::tuple ExportRows(std::shared_ptr<const BatchView> batch) {
 }  // namespace
 
 nb::tuple Capsules(std::unique_ptr<ArrowSchema> schema, std::unique_ptr<ArrowArray> array) {
-  // Made first: if the second allocation fails, the first capsule frees its struct.
+  // Made before the tuple, so that the capsule frees its struct if a later allocation fails.
   nb::object array_capsule = MakeCapsule(std::move(array), "arrow_array");
   return nb::make_tuple(MakeCapsule(std::move(schema), "arrow_schema"), array_capsule);
 }
 
 ArrowBatch::ArrowBatch(nb::handle rows)
-    // The capsules stay here, so that the structs live as long as this object.
+    // This object keeps the capsules, so that the structs live as long as the object.
     : capsules_(nb::cast<nb::tuple>(rows.attr("__arrow_c_array__")())),
       schema_(CapsulePointer<ArrowSchema>(capsules_[0], "arrow_schema")),
       array_(CapsulePointer<ArrowArray>(capsules_[1], "arrow_array")) {}
@@ -61,7 +62,8 @@ PythonBatch::PythonBatch(std::shared_ptr<const BatchView> batch,
     : batch_(std::move(batch)), ring_image_(ring_image) {}
 
 nb::tuple PythonBatch::Export() const {
-  // pyarrow may keep the rows for any time; the ring's space is reused.
+  // Copies rows that are in a ring, because pyarrow may keep them for any time, but the ring reuses
+  // its space.
   return ExportRows(ring_image_.empty() ? batch_ : batch::CopyBatch(ring_image_));
 }
 

@@ -7,7 +7,7 @@
 namespace hearth::bindings {
 
 // Holds the buffer of a Python object such as bytes or a memoryview. Create and destroy with the
-// GIL; the bytes may be read without it.
+// GIL; the bytes may be read without the GIL.
 class BufferView {
  public:
   // Throws Python's error for an object without a contiguous buffer.

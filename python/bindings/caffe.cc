@@ -4,10 +4,11 @@
 namespace nb = nanobind;
 
 NB_MODULE(_caffe, m) {
-  // A callback or Python layer that references its own net or solver leaks both until exit.
+  // Disabled because a callback or Python layer that references its own net or solver keeps both
+  // alive until exit.
   nb::set_leak_warnings(false);
   m.doc() = "The Caffe engine of Hearth: nets, solvers, images.";
-  // _core maps hearth::Error to Python exceptions for this module too.
+  // _core also converts hearth::Error to Python exceptions for this module.
   nb::module_::import_("hearth.native._core");
   hearth::bindings::RegisterBlobs(m);
   hearth::bindings::RegisterPythonLayer(m);

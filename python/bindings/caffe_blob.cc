@@ -1,4 +1,4 @@
-// hearth.native._caffe.Blob, BlobVec and Layer: arrays are views of the engine's memory.
+// hearth.native._caffe.Blob, BlobVec and Layer. Arrays are views of the engine's memory.
 #include "caffe_blob.h"
 
 #include <nanobind/ndarray.h>
@@ -20,9 +20,9 @@ using caffe::Blobs;
 using caffe::Shape;
 using View = nb::ndarray<nb::numpy, float>;
 
-// The array keeps its memory alive, even after the blob has moved to a larger one.
+// The array keeps its memory alive, even after the blob has moved to a larger block of memory.
 View ViewOf(const caffe::Tensor& tensor) {
-  // A copy of the handle, not of the numbers.
+  // Copies the handle, not the numbers.
   auto copy = std::make_unique<caffe::Tensor>(tensor);
   float* data = copy->data_ptr();
   const Shape sizes = tensor.sizes(), strides = tensor.strides();
@@ -50,7 +50,7 @@ int64_t LegacyAxis(const BlobHandle& handle, int64_t axis) {
 BlobHandle ParamAt(const ParamBlobs& params, int64_t index) {
   const auto& blobs = params.layer.get().blobs();
   const auto count = static_cast<int64_t>(blobs.size());
-  // Python ends a for loop over __getitem__ at an IndexError.
+  // Python uses IndexError to end a for loop over __getitem__.
   if (index < -count || index >= count) throw nb::index_error("no such parameter blob");
   return BlobHandle::Sharing(blobs[index < 0 ? index + count : index]);
 }

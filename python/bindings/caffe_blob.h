@@ -1,5 +1,6 @@
-// Python's handles to blobs and layers. Handles of a net keep the net alive; handles passed to a
-// Python layer end with their net and then throw instead of accessing freed memory.
+// Python's handles to blobs and layers. Handles taken from a net keep the net alive. Handles passed
+// to a Python layer become invalid when their net is destroyed; they then throw instead of
+// accessing freed memory.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -13,7 +14,7 @@
 
 namespace hearth::bindings {
 
-// Copy and destroy with the GIL only.
+// A handle to a T. Copy and destroy it with the GIL only.
 template <typename T>
 class Held {
  public:
@@ -23,7 +24,7 @@ class Held {
     return Held(value, owned, owned);
   }
   static Held Sharing(std::shared_ptr<T> value) { return Held(*value, value, value); }
-  // Valid until `life` expires.
+  // The handle is valid until `life` expires.
   static Held Within(T& value, const std::shared_ptr<const void>& life) {
     return Held(value, nullptr, life);
   }

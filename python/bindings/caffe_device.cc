@@ -12,7 +12,7 @@ using namespace nb::literals;
 namespace hearth::bindings {
 namespace {
 
-// Per process, as in pycaffe. Guarded by the GIL.
+// Set per process, as in pycaffe. Guarded by the GIL.
 caffe::ComputeDevice mode_device;
 
 }  // namespace
@@ -20,7 +20,8 @@ caffe::ComputeDevice mode_device;
 const caffe::ComputeDevice& ModeDevice() { return mode_device; }
 
 void RegisterDevice(nb::module_& m) {
-  // The first call loads the library of devices, and with it torch's CUDA libraries: seconds.
+  // The first call takes seconds, because it loads the device library and with it torch's CUDA
+  // libraries.
   m.def("count_gpus", caffe::CountCudaDevices, ReleaseGil(),
         "Number of CUDA devices that this process can use.");
   m.def(

@@ -5,7 +5,7 @@
 
 namespace hearth::bindings {
 
-// Device for nets and solvers built after this call.
+// Device for nets and solvers that are built from now on.
 const caffe::ComputeDevice& ModeDevice();
 
 }  // namespace hearth::bindings

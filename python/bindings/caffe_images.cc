@@ -39,7 +39,7 @@ image::ColorMode ColorModeOf(const std::string& name) {
   if (name == "color") return image::ColorMode::kColor;
   if (name == "gray") return image::ColorMode::kGray;
   if (name == "unchanged") return image::ColorMode::kUnchanged;
-  Throw(ErrorCode::kInvalidArgument, "colors '{}' are not one of color, gray, unchanged", name);
+  Throw(ErrorCode::kInvalidArgument, "colors must be color, gray or unchanged, not '{}'", name);
 }
 
 NewArray3<uint8_t> Decode(const nb::bytes& bytes, const std::string& colors) {
@@ -51,7 +51,7 @@ NewArray3<uint8_t> ResizeArray(const Array3<uint8_t>& array, int64_t height, int
                      static_cast<int64_t>(array.shape(1)),
                      static_cast<int64_t>(array.shape(2)),
                      {}};
-  // A copy, as NumPy's memory may be read-only or change meanwhile.
+  // Copied because NumPy's memory may be read-only or may change meanwhile.
   image.pixels.assign(array.data(), array.data() + array.size());
   return ImageToArray(image::Resize(image, height, width));
 }

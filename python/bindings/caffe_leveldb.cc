@@ -21,12 +21,12 @@ namespace {
 
 using caffe::DatumRange;
 
-// Keys are bytes of any value, so they are not str in Python.
+// Keys may contain any bytes, so they are not str in Python.
 std::string Text(const nb::bytes& bytes) { return {bytes.c_str(), bytes.size()}; }
 
 nb::object Bytes(const std::string& text) { return nb::bytes(text.data(), text.size()); }
 
-// (first key, end key or None, count or None) of each range.
+// Returns (first key, end key or None, count or None) for each range.
 nb::tuple Divide(const std::string& path, uint64_t parts) {
   nb::list divided;
   for (const DatumRange& range : WithoutGil([&] { return caffe::DivideLevelDb(path, parts); })) {

@@ -1,4 +1,4 @@
-// hearth.native._caffe: log lines of the engine, on stderr.
+// hearth.native._caffe: the engine's log lines on stderr.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 

@@ -37,7 +37,8 @@ using caffe::Net;
 using Array = nb::ndarray<const float, nb::c_contig, nb::device::cpu>;
 using OnLayer = std::function<void(int index)>;
 
-// A copy: the layer uses its items in later forwards, when the caller may have changed the array.
+// Copied because the layer uses the items in later forward passes, when the caller may have changed
+// the array.
 caffe::Tensor CopyOf(const Array& array) {
   std::vector<int64_t> shape;
   for (size_t i = 0; i < array.ndim(); ++i) shape.push_back(static_cast<int64_t>(array.shape(i)));
@@ -74,7 +75,7 @@ std::unique_ptr<Net> NetOfFile(const std::string& uri, const std::string& phase,
   return BuildNet(caffe::ReadNet(uri), phase, level, stages, seed);
 }
 
-// As in `hearth test` and feature extraction: blobs share memory.
+// As in `hearth test` and feature extraction, blobs share memory.
 std::unique_ptr<Net> NetForInference(const std::string& prototxt, const std::string& precision) {
   caffe::NetContext context;
   context.phase = caffe::TEST;
@@ -126,7 +127,7 @@ void BindRunning(nb::class_<Net>& net) {
       .def("clear_param_diffs",
            [](Net& self) {
              self.ClearParamDiffs();
-             self.params().device_diff();  // makes it visible in Python's arrays
+             self.params().device_diff();  // makes the change visible in Python's arrays
            })
       .def("add_layer_callback", AddLayerCallback, "event"_a, "call"_a,
            "Calls call(layer_index) at an event of every layer: before_forward, after_forward, "

@@ -1,4 +1,4 @@
-// hearth.native._caffe.Net: its blobs, parameters and layers. Arrays are views of the engine's
+// Blobs, parameters and layers of hearth.native._caffe.Net. Arrays are views of the engine's
 // memory, never copies.
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -80,7 +80,8 @@ nb::dict LossWeightsOf(const Net& net) {
   const std::vector<std::string>& names = net.blob_names();
   nb::dict weights;
   for (const std::string& name : names) weights[name.c_str()] = 0.f;
-  // As Net::loss_weight, for all blobs at once: the last layer with the blob as a top decides.
+  // Like Net::loss_weight, for all blobs at once. If several layers have a blob as a top, the last
+  // one counts.
   for (const caffe::NetLayer& layer : net.layers()) {
     for (size_t i = 0; i < layer.top_ids.size(); ++i) {
       weights[names[static_cast<size_t>(layer.top_ids[i])].c_str()] = layer.loss_weights[i];

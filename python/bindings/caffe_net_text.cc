@@ -41,7 +41,7 @@ void RegisterNetText(nb::module_& m) {
         "Removes the layers that the include and exclude rules of its state filter out.");
   m.def("insert_splits", InsertSplits, "prototxt"_a,
         "Inserts Split layers for blobs with several consumers.");
-  // The URI may be of another host.
+  // Releases the GIL because the URI may refer to another host.
   m.def("read_solver", ReadSolver, "uri"_a, ReleaseGil(),
         "Reads a solver's file as prototxt in the current format. Raises ValueError as "
         "'file:line:column: "

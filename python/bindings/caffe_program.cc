@@ -1,5 +1,5 @@
-// hearth.native._caffe: commands of the program, for nets with Python layers, and the entry point
-// that the program calls in a process without Python (apps/hearth.cc).
+// hearth.native._caffe: runs commands of the hearth program in Python, for nets with Python layers.
+// Also defines the entry point that the program calls in a process without Python (apps/hearth.cc).
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>

@@ -26,8 +26,8 @@ std::string TextOf(const nb::python_error& error) {
   return nb::cast<std::string>(nb::str("").attr("join")(lines).attr("rstrip")());
 }
 
-// Converts an exception of the layer's code to an Error with the traceback; Ctrl-C is raised again
-// once Python runs.
+// Converts an exception of the layer's code to an Error with the traceback. KeyboardInterrupt is
+// raised again as soon as Python code runs.
 template <typename Run>
 void InPython(Run run) {
   const AcquiredGil gil;
@@ -40,8 +40,8 @@ void InPython(Run run) {
   }
 }
 
-// Returns the layer's class. A missing module or class is the user's mistake and needs no
-// traceback; an error in the module's code does.
+// Returns the layer's class. A missing module or class is the user's mistake and is reported
+// without a traceback; an error in the module's code is reported with one.
 nb::object FindClass(const std::string& module_name, const std::string& name) {
   Require(!module_name.empty() && !name.empty(), ErrorCode::kInternal,
           "python_param must name a module and, as layer, a class of it");
@@ -63,8 +63,8 @@ class PythonLayer final : public Layer {
  public:
   using Layer::Layer;
   ~PythonLayer() override {
-    // The last reference to a Python object may only be dropped with the GIL, which the thread that
-    // destroys the net need not hold.
+    // The last reference to a Python object may only be dropped with the GIL, but the thread that
+    // destroys the net might not hold the GIL.
     const AcquiredGil gil;
     self_.reset();
   }
@@ -81,7 +81,7 @@ class PythonLayer final : public Layer {
       const caffe::PythonParameter& param = param_.python_param();
       const nb::object type = FindClass(param.module(), param.layer());
       self_ = type(caffe::WriteText(param_));
-      // Before setup(), which may read them; param_str and phase are Caffe's.
+      // Set before setup(), which may read these attributes. Caffe sets param_str and phase too.
       self_.attr("name") = name();
       self_.attr("type") = this->type();
       self_.attr("param_str") = param.param_str();
@@ -115,7 +115,7 @@ class PythonLayer final : public Layer {
     return list;
   }
 
-  // Expires with the layer, and so with the net that owns the blobs.
+  // Expires with the layer, and therefore with the net that owns the blobs.
   const std::shared_ptr<const void> life_ = std::make_shared<char>();
   nb::object self_;
 };
@@ -128,7 +128,8 @@ nb::object LayerObject(Layer& layer, nb::handle owner) {
 }
 
 void RegisterPythonLayer(nb::module_&) {
-  // The engine has no Python; this is how it makes layers of type Python if the module is loaded.
+  // The engine does not depend on Python. With this factory, it can make layers of type Python if
+  // the module is loaded.
   caffe::SetPythonLayerFactory([](const caffe::LayerParameter& param,
                                   const caffe::NetContext& context) -> std::unique_ptr<Layer> {
     return std::make_unique<PythonLayer>(param, context);

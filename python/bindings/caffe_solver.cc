@@ -32,12 +32,14 @@ using caffe::Solver;
 using caffe::SolverOptions;
 using caffe::SolverParameter;
 using Copy = nb::ndarray<nb::numpy, float>;
-using PlaceData = std::function<void(Net*)>;
+using BeforeForwardCall = std::function<void(Net*)>;
 
-// Python functions that a solver calls without the GIL; they take it themselves.
+// Python functions that a solver calls. The solver does not hold the GIL; the functions acquire it
+// themselves.
 class SolverCalls final : public caffe::SolverObserver {
  public:
-  SolverCalls(PlaceData place, int iter_size) : place_(std::move(place)), iter_size_(iter_size) {}
+  SolverCalls(BeforeForwardCall before_forward, int iter_size)
+      : before_forward_(std::move(before_forward)), iter_size_(iter_size) {}
 
   void Add(std::function<void()> on_start, std::function<void()> on_gradients_ready) {
     on_start_.push_back(std::move(on_start));
@@ -45,11 +47,11 @@ class SolverCalls final : public caffe::SolverObserver {
   }
 
   void BeforeForward(Net& net) override {
-    // An iteration has iter_size forward passes; its first one starts it.
+    // An iteration starts with the first of its iter_size forward passes.
     if (passes_++ % iter_size_ == 0) {
       for (const auto& call : on_start_) call();
     }
-    if (place_) place_(&net);
+    if (before_forward_) before_forward_(&net);
   }
   void OnGradient() override {
     for (const auto& call : on_gradients_ready_) call();
@@ -61,7 +63,7 @@ class SolverCalls final : public caffe::SolverObserver {
   }
 
  private:
-  const PlaceData place_;
+  const BeforeForwardCall before_forward_;
   const int iter_size_;
   int passes_ = 0;
   std::vector<std::function<void()>> on_start_, on_gradients_ready_;
@@ -78,17 +80,17 @@ class CallingSolver final : public Solver {
 };
 
 std::unique_ptr<CallingSolver> BuildSolver(SolverParameter param, SolverOptions options,
-                                           PlaceData place) {
-  // On the heap, as the options point to it before the solver owns it.
-  auto calls = std::make_unique<SolverCalls>(std::move(place), param.iter_size());
+                                           BeforeForwardCall before_forward) {
+  // Allocated on the heap, because the options point to it before the solver owns it.
+  auto calls = std::make_unique<SolverCalls>(std::move(before_forward), param.iter_size());
   options.observer = calls.get();
   options.train_context.device = options.test_context.device = ModeDevice();
   return std::make_unique<CallingSolver>(std::move(param), std::move(options), std::move(calls));
 }
 
-std::unique_ptr<CallingSolver> SolverOfText(const std::string& prototxt, PlaceData before_forward,
-                                            uint64_t seed, const std::string& precision,
-                                            bool keep_diffs) {
+std::unique_ptr<CallingSolver> SolverOfText(const std::string& prototxt,
+                                            BeforeForwardCall before_forward, uint64_t seed,
+                                            const std::string& precision, bool keep_diffs) {
   SolverOptions options;
   options.seed = seed;
   options.train_context.precision = caffe::ParsePrecision(precision);
@@ -111,13 +113,13 @@ std::unique_ptr<CallingSolver> SolverOfFile(const std::string& uri, const std::s
 nb::list TestNetsOf(nb::handle self) {
   nb::list nets;
   for (const auto& net : nb::cast<CallingSolver&>(self).test_nets()) {
-    // The net belongs to the solver, which each reference keeps alive.
+    // The solver owns the net, so each reference to the net keeps the solver alive.
     nets.append(nb::cast(net.get(), nb::rv_policy::reference_internal, self));
   }
   return nets;
 }
 
-// Copies, because callers compare states of several iterations.
+// Returns copies, because callers compare the states of several iterations.
 nb::list HistoryOf(CallingSolver& solver) {
   nb::list history;
   const caffe::NetParams& params = solver.net().params();
@@ -125,8 +127,8 @@ nb::list HistoryOf(CallingSolver& solver) {
     for (size_t i = 0; i < params.learnable().size(); ++i) {
       const caffe::ParamLayout::Slice slice = params.layout().slices[i];
       const caffe::Shape& dims = params.learnable()[i].blob->shape();
-      // All parameters' history lies in one tensor per group; slices give it each parameter's
-      // shape.
+      // One tensor per group contains the history of all parameters. Each slice gets the shape of
+      // its parameter.
       const float* from = group.data_ptr() + slice.offset;
       history.append(nb::cast(ArrayOver<Copy>(std::vector<float>(from, from + slice.count),
                                               {dims.begin(), dims.end()})));

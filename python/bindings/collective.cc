@@ -24,7 +24,7 @@ namespace {
 
 using collective::Group;
 
-constexpr double kCollectiveTimeout = 30;  // default, in seconds
+constexpr double kCollectiveTimeout = 30;  // default in seconds
 
 std::shared_ptr<Group> Connect(rendezvous::Member& member, const std::string& listen_host,
                                bool shared_memory, const std::string& host_id, double timeout_s) {
@@ -39,12 +39,13 @@ std::shared_ptr<Group> Connect(rendezvous::Member& member, const std::string& li
 nb::ndarray<nb::numpy, float> Allocate(const nb::object& self, size_t count) {
   auto& group = *nb::cast<std::shared_ptr<Group>>(self);
   void* memory = WithoutGil([&] { return group.Allocate(count * sizeof(float)); });
-  // The array keeps alive the group, which owns the memory.
+  // The array keeps the group alive, because the group owns the memory.
   return {memory, {count}, self};
 }
 
 void Run(Group& group, const ArrayRequest& request, double timeout_s) {
-  // With the GIL, as it reads the arrays' descriptions; `request` keeps the arrays alive meanwhile.
+  // Needs the GIL to read the arrays' descriptions. `request` keeps the arrays alive during the
+  // operation.
   const collective::Request what = request.For(group);
   const ReleasedGil released;
   group.Run(what, Deadline::After(timeout_s));
@@ -57,7 +58,7 @@ void AllReduce(Group& group, const OutputArray& array, const std::string& op, do
 }
 
 void Broadcast(Group& group, const OutputArray& array, int root, double timeout_s) {
-  // Broadcast as bytes: any type works.
+  // Broadcasts bytes, so that any type works.
   collective::Request request = {.operation = collective::Operation::kBroadcast,
                                  .output = array.data(),
                                  .count = array.nbytes(),

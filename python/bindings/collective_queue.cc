@@ -29,7 +29,7 @@ struct Submitted {
   ArrayRequest request;
 };
 
-// Guarded by the GIL, which is released while waiting for the running operation.
+// Guarded by the GIL, which is released while it waits for the running operation.
 class ArrayQueue {
  public:
   ArrayQueue(std::shared_ptr<Group> group, double timeout_s)
@@ -38,7 +38,8 @@ class ArrayQueue {
   ArrayQueue& operator=(const ArrayQueue&) = delete;
   ~ArrayQueue() { Close(); }
 
-  // The address of the struct of collective/c_api.h. Valid until Close.
+  // Returns the address of the hearth_collective struct (collective/c_api.h), which is valid until
+  // Close.
   uintptr_t CApi() {
     RequireOpen();
     if (c_api_ == nullptr) {
@@ -49,18 +50,19 @@ class ArrayQueue {
 
   std::shared_ptr<Submitted> Submit(const ArrayRequest& request) {
     RequireOpen();
-    // Drops references to arrays of finished operations. Here and not in the queue's thread, which
-    // does not hold the GIL.
+    // Drops references to arrays of finished operations. This is done here because the queue's
+    // thread does not hold the GIL.
     std::erase_if(submitted_, [](const auto& each) { return each->handle.done(); });
     auto handle = queue_->Submit(request.For(*group_));
     submitted_.push_back(std::make_shared<Submitted>(Submitted{std::move(handle), request}));
     return submitted_.back();
   }
 
-  // Returns whether the request was executed.
+  // Returns true if the request was executed.
   bool TryRun(const ArrayRequest& request) {
     RequireOpen();
-    // Another thread may close the queue meanwhile, which waits for the operation.
+    // Keeps the queue alive, because another thread may close it meanwhile; Close then waits for
+    // the operation.
     return WithoutGil([queue = queue_, what = request.For(*group_)]() mutable {
       return queue->TryRun(std::move(what));
     });
@@ -68,10 +70,11 @@ class ArrayQueue {
 
   void Close() {
     if (queue_ == nullptr) return;
-    // Not a call guard: without the GIL another thread may close it too.
+    // Takes the queue before it releases the GIL (instead of using a call guard), because another
+    // thread may call Close too.
     const auto ending = std::move(queue_);
     WithoutGil([&] { ending->Close(); });
-    // Only now: until Close() returns, the running operation may access their arrays.
+    // Cleared only now, because the running operation may access the arrays until Close() returns.
     submitted_.clear();
     c_api_.reset();
   }
@@ -84,7 +87,8 @@ class ArrayQueue {
   const std::shared_ptr<Group> group_;
   std::shared_ptr<collective::Queue> queue_;
   std::unique_ptr<collective::QueueCApi> c_api_;
-  std::vector<std::shared_ptr<Submitted>> submitted_;  // their arrays may be in use
+  // Keep alive the arrays that operations may be using.
+  std::vector<std::shared_ptr<Submitted>> submitted_;
 };
 
 void Wait(const Submitted& submitted, double timeout_s) {

@@ -54,7 +54,7 @@ DataType TypeOf(const nb::dlpack::dtype& type) {
   if (type == nb::dtype<int64_t>()) return DataType::kInt64;
   if (type == nb::dtype<uint8_t>()) return DataType::kUint8;
   if (type == nb::dtype<bool>()) return DataType::kBool;
-  // C++ has no such types, so nb::dtype<>() does not know them.
+  // nb::dtype<>() does not know these types, because C++ does not have them.
   const auto of_16_bits = [&](nb::dlpack::dtype_code code) {
     return type == nb::dlpack::dtype{static_cast<uint8_t>(code), 16, 1};
   };
@@ -116,7 +116,8 @@ ArrayRequest::ArrayRequest(const std::string& operation, std::optional<OutputArr
           input_ ? NameOf(TypeOf(input_->dtype())) : "", NameOf(type_));
 }
 
-// Number of elements of the whole operation: of the array that is not divided among the ranks.
+// Number of elements of the whole operation, which is the size of the array that is not divided
+// among the ranks.
 size_t ArrayRequest::WholeCount() const {
   if (operation_ == Operation::kBarrier) return 0;
   const bool of_input = operation_ == Operation::kSend ||
@@ -139,7 +140,8 @@ Request ArrayRequest::For(const Group& group) const {
   return request;
 }
 
-// With equal parts, ranks compare their inputs: outputs for all parts may differ in shape.
+// In an all-gather with equal parts, ranks compare their inputs, because the outputs may differ in
+// shape.
 std::string ArrayRequest::OwnSignature() const {
   const bool of_input = operation_ == Operation::kSend || operation_ == Operation::kReduceScatter ||
                         (operation_ == Operation::kAllGather && counts.empty());

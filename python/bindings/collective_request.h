@@ -15,13 +15,13 @@ namespace hearth::bindings {
 using OutputArray = nanobind::ndarray<nanobind::c_contig, nanobind::device::cpu>;
 using InputArray = nanobind::ndarray<nanobind::ro, nanobind::c_contig, nanobind::device::cpu>;
 
-// Throw kInvalidArgument, listing the supported values.
+// These throw kInvalidArgument and list the supported values.
 collective::DataType TypeOf(const nanobind::dlpack::dtype& type);
-std::string NameOf(const nanobind::dlpack::dtype& type);  // of any type
+std::string NameOf(const nanobind::dlpack::dtype& type);  // accepts any type
 collective::Op OpOf(const std::string& name);
 collective::Wire WireOf(const std::string& name);
 
-// "float32[2, 3]", for any type.
+// Returns a signature such as "float32[2, 3]". Accepts any type.
 template <typename Array>
 std::string SignatureOf(const Array& array) {
   std::vector<int64_t> shape;
@@ -31,14 +31,15 @@ std::string SignatureOf(const Array& array) {
   return collective::SignatureOf(NameOf(array.dtype()), shape);
 }
 
-// Create, copy and destroy with the GIL. Keeps the arrays alive.
+// A request on arrays, which it keeps alive. Create, copy and destroy with the GIL.
 class ArrayRequest {
  public:
-  // Throws kInvalidArgument for an unknown operation, a missing array, and arrays of two types.
+  // Throws kInvalidArgument for an unknown operation, a missing array, or arrays of different
+  // types.
   ArrayRequest(const std::string& operation, std::optional<OutputArray> output,
                std::optional<InputArray> input);
 
-  // The request for `group`. Throws kInvalidArgument if the arrays' sizes do not match.
+  // Returns the request for `group`. Throws kInvalidArgument if the arrays' sizes do not match.
   collective::Request For(const collective::Group& group) const;
 
   collective::Op op = collective::Op::kSum;
@@ -46,7 +47,7 @@ class ArrayRequest {
   int peer = 0;
   std::vector<size_t> counts;
   std::string name;
-  std::string signature;  // empty: that of the array with the same size on all ranks
+  std::string signature;  // empty: signature of the array with the same size on all ranks
   uint64_t step = 0;
 
  private:

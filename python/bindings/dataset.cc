@@ -21,7 +21,7 @@ namespace {
 using dataset::DatasetRows;
 
 nb::list Columns(DatasetRows& self) {
-  // The pointer is valid as long as `self`, which the caller holds.
+  // The pointer is valid as long as `self`, to which the caller holds a reference.
   const batch::BatchView* schema = WaitWithHandlers([&] { return self.WaitSchema(); });
   nb::list described;
   if (schema == nullptr) return described;

@@ -28,7 +28,7 @@ using batch::ColumnType;
 using dataset::GatheredColumn;
 
 std::string_view DtypeOf(const GatheredColumn& column) {
-  return batch::ColumnTypeName(column.number_type());  // NumPy has the same names
+  return batch::ColumnTypeName(column.number_type());  // NumPy uses the same names
 }
 
 // Type of the result if it differs from the column's type.
@@ -40,7 +40,7 @@ std::optional<ColumnType> OtherType(const GatheredColumn& column, nb::handle out
   return type;
 }
 
-// Array of the requested type that `copy(memory)` fills without the GIL.
+// Returns an array of the requested type, which `copy(memory)` fills without the GIL.
 template <typename Copy>
 nb::object FilledArray(const GatheredColumn& column, const std::vector<int64_t>& shape,
                        nb::handle out_dtype, Copy copy) {
@@ -52,7 +52,8 @@ nb::object FilledArray(const GatheredColumn& column, const std::vector<int64_t>&
       return;
     }
     const auto count = static_cast<int64_t>(array.bytes()) / GatheredColumn::NumberBytes(*other);
-    // Gathered in the column's type first: ConvertNumbers() checks the range of all values.
+    // The values are gathered in the column's type first, because ConvertNumbers() checks the range
+    // of all values.
     std::vector<std::byte> values(
         static_cast<size_t>(count * GatheredColumn::NumberBytes(column.number_type())));
     copy(values.data());
@@ -68,7 +69,7 @@ nb::object NumberArray(const GatheredColumn& column, int64_t rows, nb::handle ou
 
 nb::object ListArray(const GatheredColumn& column, int64_t rows, nb::handle out_dtype) {
   const int64_t length = column.FirstLength();
-  // A null in the first row has length -1; CopyLists() then throws.
+  // The length is -1 if the first row is null; CopyLists() then throws.
   return FilledArray(column, {rows, std::max<int64_t>(0, length)}, out_dtype,
                      [&](std::byte* to) { column.CopyLists(length, to); });
 }
@@ -103,9 +104,9 @@ nb::object Texts(const GatheredColumn& column, int64_t rows) {
   return texts;
 }
 
-// Creates objects with the GIL; large ones are filled without it.
+// Creates the objects with the GIL. If they are large, fills them without the GIL.
 nb::object Binaries(const GatheredColumn& column, int64_t rows) {
-  // Copies of fewer bytes are not worth releasing the GIL for.
+  // It is not worth releasing the GIL to copy fewer bytes.
   constexpr size_t kMuch = 64 << 10;
   struct Copy {
     std::string_view from;
@@ -123,7 +124,8 @@ nb::object Binaries(const GatheredColumn& column, int64_t rows) {
     }
     const nb::object binary =
         Steal(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(value->size())));
-    // Python has one shared object for all empty bytes, which must not be written.
+    // Empty values are skipped, because Python shares one object for all empty bytes, which must
+    // not be written.
     if (!value->empty()) copies.push_back({*value, PyBytes_AS_STRING(binary.ptr())});
     bytes += value->size();
     binaries.append(binary);

@@ -16,7 +16,7 @@
 
 namespace hearth::bindings {
 
-// Call with the GIL.
+// Selected rows of a dataset. Call with the GIL.
 class PythonRows {
  public:
   PythonRows(std::shared_ptr<const dataset::SelectedRows> rows,
@@ -24,9 +24,9 @@ class PythonRows {
       : rows_(std::move(rows)), dataset_(std::move(dataset)), seed_(seed), epoch_(epoch) {}
 
   int64_t count() const { return rows_->size(); }
-  // A column as an array, or as a list; None for types that only pyarrow supports.
+  // Returns a column as an array or a list, or None for types that only pyarrow supports.
   nanobind::object Gather(const std::string& name, nanobind::handle out_dtype, bool ragged) const;
-  // The rows as a new batch, with some columns or all.
+  // Returns the rows as a new batch, with `columns` or all columns.
   PythonBatch Batch(const std::optional<std::vector<std::string>>& columns) const;
   nanobind::object Indices() const;
   nanobind::object Ids() const;

@@ -45,7 +45,7 @@ std::optional<std::vector<int64_t>> IndicesOf(nb::handle array) {
   return std::vector<int64_t>(indices.data(), indices.data() + indices.size());
 }
 
-// Reads in the order of consecutive epochs.
+// Reads rows in the order of consecutive epochs. Thread-safe.
 class GuardedReader {
  public:
   GuardedReader(std::shared_ptr<DatasetRows> rows, uint64_t seed, const std::string& mode)
@@ -53,7 +53,7 @@ class GuardedReader {
 
   void Start(int64_t epoch, nb::handle remaining, std::optional<uint64_t> order_seed) {
     std::optional<EpochReader::Rest> rest;
-    // Converted with the GIL, before the wait for the reader.
+    // Converted before the wait for the reader, because the conversion needs the GIL.
     if (auto indices = IndicesOf(remaining)) rest = {std::move(*indices), order_seed};
     WithoutGil(
         [&] { reader_.With([&](EpochReader& reader) { reader.Start(epoch, std::move(rest)); }); });

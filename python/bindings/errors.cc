@@ -15,13 +15,14 @@ namespace nb = nanobind;
 namespace hearth::bindings {
 namespace {
 
-// Classes by ErrorCode, whose last value is kInternal. Looked up once: a translator must run no
-// Python code, in which a pending KeyboardInterrupt would be raised.
+// Classes by ErrorCode, whose last value is kInternal. They are looked up once, because a
+// translator must not run Python code: a pending KeyboardInterrupt would be raised in it.
 using Classes = std::array<nb::object, static_cast<size_t>(ErrorCode::kInternal) + 1>;
 
-// The exception, whose __cause__ is that of the error's cause; null if Python fails to make it.
+// Returns the error's exception, whose __cause__ is the exception of the error's cause. Null if
+// Python fails to create it.
 nb::object ExceptionOf(const Error& error, const Classes& classes) {
-  // A file's name, or a server's message, may be invalid UTF-8.
+  // The text may be invalid UTF-8, because it may contain a file's name or a server's message.
   const std::string& text = error.message();
   const nb::object message = nb::steal(
       PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace"));
@@ -32,7 +33,7 @@ nb::object ExceptionOf(const Error& error, const Classes& classes) {
   if (!exception.is_valid() || error.cause() == nullptr) return exception;
   nb::object cause = ExceptionOf(*error.cause(), classes);
   if (!cause.is_valid()) return {};
-  // Takes over the reference.
+  // PyException_SetCause takes over the reference.
   PyException_SetCause(exception.ptr(), cause.release().ptr());
   return exception;
 }
@@ -43,7 +44,7 @@ void Translate(const std::exception_ptr& thrown, void* classes) {
   } catch (const Error& error) {
     const auto& known = *static_cast<Classes*>(classes);
     const nb::object exception = ExceptionOf(error, known);
-    // Python's own error, such as MemoryError, is then set instead.
+    // In that case, Python's own error is set, for example MemoryError.
     if (!exception.is_valid()) return;
     PyErr_SetObject(known.at(static_cast<size_t>(error.code())).ptr(), exception.ptr());
   }

@@ -2,7 +2,7 @@
 //
 // Like nanobind's gil_scoped_release and gil_scoped_acquire, but safe for daemon threads: a thread
 // that requests the GIL during interpreter shutdown blocks until the process exits. Python would
-// unwind its stack instead, through noexcept destructors: std::terminate().
+// instead unwind the thread's stack through noexcept destructors, which calls std::terminate().
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -10,7 +10,7 @@
 
 namespace hearth::bindings {
 
-// Blocks a thread that Python unwinds, until the process exits.
+// Blocks a thread whose stack Python is unwinding, until the process exits.
 [[noreturn]] inline void StayUntilTheEnd() {
   for (;;) ::pause();
 }
@@ -20,13 +20,14 @@ template <typename Take>
 auto TakeGil(Take take) {
   try {
     return take();
-  } catch (...) {  // Python unwinds this thread
+  } catch (...) {  // Python is unwinding this thread's stack
     StayUntilTheEnd();
   }
 }
 
-// Whether this thread holds the GIL. The limited API lacks PyGILState_Check(); the alternative is
-// per-thread only since Python 3.12, the oldest version with that API here.
+// Returns true if this thread holds the GIL. The limited API lacks PyGILState_Check(). The
+// alternative works per thread only since Python 3.12, which is the oldest version for which Hearth
+// uses the limited API.
 inline bool HasGil() {
 #ifdef Py_LIMITED_API
   return PyThreadState_GetDict() != nullptr;
@@ -35,7 +36,7 @@ inline bool HasGil() {
 #endif
 }
 
-// Releases the GIL while it lives.
+// Releases the GIL during its lifetime.
 class ReleasedGil {
  public:
   ReleasedGil() : state_(PyEval_SaveThread()) {}
@@ -49,12 +50,12 @@ class ReleasedGil {
   PyThreadState* const state_;
 };
 
-// Holds the GIL while it lives. Any thread.
+// Holds the GIL during its lifetime. Any thread may use it.
 class AcquiredGil {
  public:
   AcquiredGil() : state_(TakeGil(PyGILState_Ensure)) {}
   ~AcquiredGil() {
-    // Python is unwinding this thread out of a call: another thread holds the GIL.
+    // Without the GIL, Python is unwinding this thread's stack, and another thread holds the GIL.
     if (!HasGil()) StayUntilTheEnd();
     PyGILState_Release(state_);
   }
@@ -65,7 +66,7 @@ class AcquiredGil {
   const PyGILState_STATE state_;
 };
 
-// For .def() of functions that wait and touch no Python object.
+// Call guard for .def(), for functions that wait and do not access Python objects.
 using ReleaseGil = nanobind::call_guard<ReleasedGil>;
 
 // Calls a waiting function without the GIL and returns its result.

@@ -87,7 +87,7 @@ nb::object PythonImageTransform::NewArray(size_t count, std::byte** data) const 
     case image::PixelType::kFloat32:
       return ArrayOf<float>(memory, owner, count, transform_.shape());
     case image::PixelType::kBfloat16:
-      // NumPy has no bfloat16; torch views the bits as one.
+      // NumPy has no bfloat16, so the bits are returned as uint16; torch can view them as bfloat16.
       return ArrayOf<uint16_t>(memory, owner, count, transform_.shape());
     case image::PixelType::kUint8:
       break;
@@ -99,7 +99,7 @@ using Seeds = nb::ndarray<const uint64_t, nb::ndim<1>, nb::c_contig, nb::device:
 
 nb::tuple PythonImageTransform::Apply(const nb::sequence& encoded, const nb::object& seeds) const {
   // The buffers hold references to the images, so the threads may read them without the GIL.
-  std::deque<BufferView> buffers;  // stable addresses
+  std::deque<BufferView> buffers;  // a deque, so that the addresses are stable
   std::vector<std::string_view> views;
   for (nb::handle item : encoded) views.push_back(buffers.emplace_back(item).bytes());
   const auto numbers = nb::cast<Seeds>(seeds);
@@ -118,7 +118,8 @@ nb::tuple PythonImageTransform::Apply(const nb::sequence& encoded, const nb::obj
 
 std::string PythonImageTransform::Reason(const nb::object& encoded, uint64_t seed) const {
   const BufferView buffer(encoded);
-  // Decodes again, on this thread: reasons are rare and would cost a string for each image.
+  // Decodes the image again, on this thread. Apply does not return the reasons, because they are
+  // rarely needed and would cost a string for each image.
   const ReleasedGil released;
   const auto memory = std::make_unique_for_overwrite<std::byte[]>(transform_.bytes_per_image());
   try {

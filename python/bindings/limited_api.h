@@ -1,5 +1,5 @@
-// Replaces CPython macros that the limited API lacks by equivalent functions, for modules compiled
-// for all later versions of Python.
+// Replaces CPython macros that the limited API lacks by equivalent functions. Modules that use the
+// limited API work with all later versions of Python.
 #pragma once
 
 #include <Python.h>

@@ -49,7 +49,7 @@ std::unique_ptr<DatumRows> OpenRange(const std::string& path, const nb::bytes& f
                                      const nb::object& end_key) {
   caffe::DatumRange range;
   range.first_key.assign(first_key.c_str(), first_key.size());
-  // cut_lmdb() takes keys from inner pages, and no record needs to have such a key.
+  // There may be no record with this key, because cut_lmdb() reads keys from inner pages.
   range.or_behind = true;
   if (!end_key.is_none()) {
     const auto end = nb::cast<nb::bytes>(end_key);
@@ -59,7 +59,7 @@ std::unique_ptr<DatumRows> OpenRange(const std::string& path, const nb::bytes& f
   return std::make_unique<DatumRows>(path, std::move(range));
 }
 
-// nanobind cannot hold pointers to const.
+// A wrapper, because nanobind cannot hold pointers to const.
 struct PythonDatums {
   std::shared_ptr<const DatumBatch> batch;
 };

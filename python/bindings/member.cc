@@ -26,7 +26,7 @@ using rendezvous::Json;
 using rendezvous::Member;
 using rendezvous::MemberOptions;
 
-// Messages that a member received and no caller has taken yet.
+// Messages that a member has received and that no caller has read yet.
 class Inbox {
  public:
   void Put(const Json& value) {
@@ -59,8 +59,9 @@ class Inbox {
   bool ended_ = false;
 };
 
-// A member that queues its messages in an inbox, so that its thread does not need the GIL. Its
-// callbacks share ownership of the inbox, because they may run until the base class is destroyed.
+// A member that queues its messages in an inbox, so that the member's thread does not need the GIL.
+// The callbacks share ownership of the inbox, because they may run until the base class is
+// destroyed.
 class PythonMember : public Member {
  public:
   explicit PythonMember(MemberOptions options)
@@ -71,7 +72,7 @@ class PythonMember : public Member {
   PythonMember(MemberOptions options, std::shared_ptr<Inbox> inbox)
       : Member(Deliver(std::move(options), inbox)),
         inbox_(std::move(inbox)),
-        // Last: the callback may be called at once.
+        // Initialized last, because the callback may be called at once.
         subscription_(OnFailure([to = inbox_](const Failure& failure) {
           to->Put({{"failure", FailureJson(failure)}});
         })) {}

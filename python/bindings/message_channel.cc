@@ -37,8 +37,8 @@ struct Terms {
 
 using Handshake = void(Connection&, const rendezvous::Credentials&, rendezvous::Identity, Deadline);
 
-// Waits without the GIL and runs signal handlers at once. If a handler raises, the channel is
-// closed, because a partial message is useless.
+// Waits without the GIL and runs signal handlers as signals arrive. If a handler raises, closes the
+// channel, because a message may have been transferred only in part.
 template <typename Wait>
 auto WaitAsPython(MessageChannel& self, Wait wait) {
   try {
@@ -60,18 +60,20 @@ void Shake(MessageChannel& self, const Terms& terms, double timeout_s) {
   });
 }
 
-// Waits for a message's first byte: a handler that raises ends only the wait. False at the
-// deadline.
+// Waits for a message's first byte. A handler that raises ends only this wait, not the channel.
+// Returns false at the deadline.
 bool WaitReadable(const MessageChannel& self, Deadline deadline) {
   const auto connection = self.connection();
   const ReleasedGil released;
   const OnSignal handlers(RunSignalHandlers);
-  return connection == nullptr || connection->WaitReadable(deadline);  // Receive throws then
+  // If the channel is closed, Receive throws.
+  return connection == nullptr || connection->WaitReadable(deadline);
 }
 
 nb::object Receive(MessageChannel& self, std::optional<double> timeout_s) {
   const Deadline deadline = timeout_s ? Deadline::After(*timeout_s) : Deadline::Never();
-  // In two steps: while no byte has arrived, Ctrl-C or the deadline leaves the channel usable.
+  // Waits in two steps, so that Ctrl-C or the deadline leaves the channel usable if no byte has
+  // arrived.
   Require(WaitReadable(self, deadline), ErrorCode::kDeadlineExceeded,
           "the other process sent nothing within {} s", timeout_s.value_or(0));
   std::optional<MessageChannel::Received> received;
@@ -79,13 +81,14 @@ nb::object Receive(MessageChannel& self, std::optional<double> timeout_s) {
     received = WaitAsPython(self, [&] { return self.Receive(deadline); });
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kDataLoss) throw;
-    throw Error(ErrorCode::kInvalidArgument, error.message());  // ValueError
+    throw Error(ErrorCode::kInvalidArgument, error.message());  // becomes a ValueError
   }
   if (!received) return nb::none();
   const nb::object message = ToPython(received->message);
   nb::list descriptors;
   for (const Fd& fd : received->descriptors) descriptors.append(fd.get());
-  // After the list is complete: if Python runs out of memory, the Fds close the descriptors.
+  // Released only now that the list is complete. If Python had run out of memory before, the Fds
+  // would have closed the descriptors.
   for (Fd& fd : received->descriptors) fd.Release();
   return nb::make_tuple(message, descriptors);
 }
@@ -94,7 +97,7 @@ nb::bytes ReceiveData(MessageChannel& self, size_t count) {
   nb::bytes data =
       nb::steal<nb::bytes>(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(count)));
   if (!data.is_valid()) nb::raise_python_error();
-  // Filled before any other code sees the object, so its bytes may be written.
+  // The bytes may be written, because no other code has seen the object yet.
   char* const bytes = PyBytes_AS_STRING(data.ptr());
   WaitAsPython(self, [&] { self.ReceiveData(bytes, count); });
   return data;

@@ -1,8 +1,8 @@
-// hearth.native._core: the part of the core that does not need torch.
+// hearth.native._core: the bindings of the core that do not need torch.
 #include "module.h"
 
 NB_MODULE(_core, m) {
-  // A program may exit while one of its threads still waits for rows.
+  // Disabled because a program may exit while one of its threads still waits for rows.
   nanobind::set_leak_warnings(false);
   m.doc() = "The native core of Hearth: rendezvous, rings and datasets, collective, prototxt.";
   hearth::bindings::RegisterErrors();

@@ -7,7 +7,7 @@
 
 namespace hearth::bindings {
 
-// Raises hearth::Error as a class of hearth.errors. Serves every module that imports _core.
+// Converts hearth::Error to the classes of hearth.errors, for every module that imports _core.
 void RegisterErrors();
 void RegisterDataset(nanobind::module_& m);
 void RegisterRing(nanobind::module_& m);
@@ -18,7 +18,7 @@ void RegisterImage(nanobind::module_& m);
 void RegisterLmdb(nanobind::module_& m);
 void RegisterBase(nanobind::module_& m);
 void RegisterBoard(nanobind::module_& m);
-void RegisterCollective(nanobind::module_& m);  // also calls the two below
+void RegisterCollective(nanobind::module_& m);  // also calls the next two
 void RegisterCollectiveQueue(nanobind::module_& m);
 void RegisterCollectiveRequest(nanobind::module_& m);
 void RegisterPickleRows(nanobind::module_& m);

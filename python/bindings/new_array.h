@@ -1,4 +1,4 @@
-// NumPy arrays of values that the core makes.
+// NumPy arrays of values that the core computes.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -13,7 +13,7 @@
 
 namespace hearth::bindings {
 
-// Array of this shape over the memory of a vector, which it owns. Requires the GIL.
+// Returns an array of this shape that owns the memory of `values`. Requires the GIL.
 template <typename Array, typename Container>
 Array ArrayOver(Container values, const std::vector<size_t>& shape) {
   auto owned = std::make_unique<Container>(std::move(values));
@@ -23,8 +23,8 @@ Array ArrayOver(Container values, const std::vector<size_t>& shape) {
   return Array(data, shape.size(), shape.data(), owner);
 }
 
-// A new array that the core fills. Create, use and destroy with the GIL; the memory, which the
-// array owns, may be written without it.
+// A new array that the core fills. Create, use and destroy it with the GIL. The array owns the
+// memory, which may be written without the GIL.
 class NewArray {
  public:
   NewArray(const std::vector<int64_t>& shape, std::string_view dtype) {

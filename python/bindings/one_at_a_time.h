@@ -5,7 +5,8 @@
 
 namespace hearth::bindings {
 
-// Serialises the calls of Python's threads. Locks the mutex without the GIL.
+// Serialises calls from Python's threads. Call With() without the GIL, because it waits for the
+// mutex.
 template <typename T>
 class OneAtATime {
  public:

@@ -61,12 +61,12 @@ void DefinePartitionWriter(nb::module_& m) {
 
 using GuardedSender = OneAtATime<PartitionSender>;
 
-// Connection on a duplicate of the descriptor; Python keeps the original.
+// Returns a connection on a duplicate of the descriptor, because Python keeps the original.
 Connection OnDuplicate(int fd) {
   return Connection(Duplicate(fd), "the other end of a partition's connection");
 }
 
-constexpr double kStreamTimeout = 3600;  // default, in seconds
+constexpr double kStreamTimeout = 3600;  // default in seconds
 
 void DefinePartitionSender(nb::module_& m) {
   nb::class_<GuardedSender>(m, "PartitionSender",
@@ -115,7 +115,7 @@ void DefineReceivePartition(nb::module_& m) {
 }
 
 uint64_t PartitionHash(int64_t partition, int fd, uint64_t bytes, int64_t rows) {
-  // HashOfFile() closes the descriptor that it gets; Python keeps the original.
+  // Duplicated because HashOfFile() closes its descriptor and Python keeps the original.
   Fd file = Duplicate(fd);
   return WithoutGil([&] { return dataset::HashOfFile(partition, std::move(file), {bytes, rows}); });
 }

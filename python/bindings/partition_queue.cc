@@ -1,4 +1,4 @@
-// hearth.native._core: node side of a cluster's feed (FeedQueue, FeedLink, FeedReader).
+// hearth.native._core: the node's side of a cluster's feed (FeedQueue, FeedLink, FeedReader).
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
@@ -32,7 +32,7 @@ using feed::TaskLink;
 using feed::TaskPartition;
 using Json = nlohmann::json;
 
-// A Python function that any thread may call, copy and drop, with or without the GIL.
+// A Python function that any thread may call, copy and destroy, with or without the GIL.
 class PythonFunction {
  public:
   explicit PythonFunction(nb::object function)
@@ -47,7 +47,7 @@ class PythonFunction {
   }
   // Passes the message as a dict.
   void operator()(const Json& message) const {
-    // Before the GIL is acquired, as writing JSON needs no Python.
+    // Written before the GIL is acquired, because writing JSON does not need Python.
     const std::string text = message.dump(-1, ' ', false, Json::error_handler_t::replace);
     const AcquiredGil acquired;
     (*function_)(nb::module_::import_("json").attr("loads")(text));
@@ -144,7 +144,7 @@ Args:
 nb::object NextBatch(RowReader& reader) {
   auto batch = WithoutGil([&] { return reader.Next(); });
   if (!batch) return nb::none();
-  // Copied first: the batch is moved in the same expression.
+  // Copied first, because the next statement moves from the batch.
   const feed::RowFormat format = batch->format;
   return nb::make_tuple(nb::cast(PythonBatch(std::move(batch->view), batch->image)), format.pickled,
                         format.batched, format.remote);

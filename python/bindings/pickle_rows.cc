@@ -1,5 +1,5 @@
-// Reads pickled rows of plain data: as Python objects, in two thirds of the time of Python's
-// unpickler; and as arrays, without objects.
+// Reads pickled rows of plain data, either as Python objects, in two thirds of the time of Python's
+// unpickler, or as arrays, without creating objects.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
@@ -27,11 +27,12 @@ using namespace nb::literals;
 namespace hearth::bindings {
 namespace {
 
-// Hashing visits all of a tuple, in which elements may be shared, and Python does not limit the
-// depth. Keys of rows are usually names, numbers or a few of them.
+// Limit of the values in a key. Hashing a tuple visits all its elements, which may be shared and
+// nested without limit. Keys of rows are usually names, numbers, or tuples of a few of these.
 constexpr int kMaxKeyParts = 1000;
 
-// Whether hashing the key visits at most `*parts` values; decrements `*parts` for each.
+// Returns true if hashing the key visits at most `*parts` values; decrements `*parts` for each
+// value.
 bool IsSmallKey(PyObject* key, int* parts) {
   if (--*parts < 0) return false;
   if (!PyTuple_CheckExact(key)) return true;
@@ -41,8 +42,9 @@ bool IsSmallKey(PyObject* key, int* parts) {
   return true;
 }
 
-// Cache of Python floats for recurring values, such as pixels, counts and flags: most need not be
-// allocated. Used for one pickle at a time; stops looking values up if few recur. Requires the GIL.
+// Caches Python floats of recurring values, such as pixels, counts and flags, to avoid most
+// allocations. Used for one pickle at a time; stops looking up values if few of them recur.
+// Requires the GIL.
 class RecentFloats {
  public:
   // Returns a new reference; null if out of memory.
@@ -61,12 +63,12 @@ class RecentFloats {
   }
 
  private:
-  static constexpr uint64_t kMixer = 0x9e3779b97f4a7c15;  // spreads differing bits
+  static constexpr uint64_t kMixer = 0x9e3779b97f4a7c15;  // spreads differences over all bits
   static constexpr int kBits = 12;
   static constexpr int kShift = 64 - kBits;
   static constexpr int64_t kPatience = 2048;
 
-  // Persists across pickles, 100 KB at most.
+  // Persists across pickles and uses at most 100 KB.
   static std::array<PyObject*, 1 << kBits>& Cache() {
     static std::array<PyObject*, 1 << kBits> cache = {};
     return cache;
@@ -75,7 +77,7 @@ class RecentFloats {
   int64_t hits_ = 0, misses_ = 0;
 };
 
-// Makes Python objects; a Value is one reference. Requires the GIL.
+// Makes Python objects; each Value owns one reference. Requires the GIL.
 class PythonBuilder {
  public:
   using Value = PyObject*;
@@ -123,7 +125,8 @@ class PythonBuilder {
  private:
   RecentFloats floats_;
 
-  // Moves the items into a new container; null if it could not be made.
+  // Moves the items into a new container and returns it. Returns null if the container could not be
+  // allocated.
   template <typename Set>
   static Value Fill(Value container, std::span<Value> items, Set set) {
     if (container == nullptr) return DropAll(items);
@@ -146,7 +149,7 @@ nb::object LoadPlain(nb::handle pickle) {
   PythonBuilder builder;
   formats::PickleReader reader(view.bytes(), &builder);
   const std::optional<PyObject*> value = reader.Read();
-  PyErr_Clear();  // Python's unpickler retries it
+  PyErr_Clear();  // Python's unpickler reads the pickle instead
   return value ? nb::steal(*value) : nb::none();
 }
 

@@ -40,7 +40,7 @@ nb::object ScalarToPython(const FieldDescriptor& field, const T& value) {
   }
 }
 
-// The field's value, which must be set: a list for a repeated field.
+// Returns the value of a field that is set; a list for a repeated field.
 nb::object FieldToPython(const Message& message, const FieldDescriptor& field) {
   if (field.type == FieldType::kMessage) {
     if (!field.repeated) return ToDict(field.Submessage(message, 0));

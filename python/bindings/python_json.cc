@@ -28,7 +28,7 @@ std::string NameOfType(nb::handle object) { return ToText(object.type().attr("__
 
 Json ToInteger(nb::handle object) {
   const long long value = PyLong_AsLongLong(object.ptr());
-  // -1 is both a value and Python's sign of an error.
+  // -1 is a valid value, but also signals an error.
   if (value != -1 || PyErr_Occurred() == nullptr) return value;
   PyErr_Clear();
   const unsigned long long large = PyLong_AsUnsignedLongLong(object.ptr());
@@ -46,7 +46,7 @@ Json ToNumber(nb::handle object) {
 
 Json Convert(nb::handle object, int depth);
 
-// Converts a list or dict nested in `depth` others. A list may contain itself.
+// Limits the nesting of lists and dicts, because a list may contain itself.
 void RequireShallow(int depth) {
   Require(depth < rendezvous::kDeepestNesting, ErrorCode::kInvalidArgument,
           "a message is nested deeper than {}", rendezvous::kDeepestNesting);
@@ -73,7 +73,7 @@ Json ToObject(nb::handle dict, int depth) {
 Json Convert(nb::handle object, int depth) {
   PyObject* value = object.ptr();
   if (PyUnicode_Check(value)) return ToText(object);
-  // Before int: a Python bool is an int, too.
+  // Checked before int, because a Python bool is also an int.
   if (PyBool_Check(value)) return value == Py_True;
   if (PyLong_Check(value)) return ToInteger(object);
   if (PyFloat_Check(value)) return ToNumber(object);

@@ -20,7 +20,7 @@ inline rendezvous::Json ParseValue(const std::string& text) {
   return value;
 }
 
-// A rank's message that is not UTF-8 must still be readable.
+// Replaces invalid UTF-8, so that a rank's message is always readable.
 inline std::string Dump(const rendezvous::Json& value) {
   return value.dump(-1, ' ', false, rendezvous::Json::error_handler_t::replace);
 }

@@ -24,8 +24,8 @@ using namespace nb::literals;
 namespace hearth::bindings {
 namespace {
 
-// One side of a ring; in the process that created the ring also the other side's descriptors, until
-// a child has inherited them.
+// One side of a ring. In the process that created the ring, also holds the other side's descriptors
+// until a child has inherited them.
 template <typename Side>
 class PythonRing {
  public:
@@ -59,7 +59,8 @@ using PythonRingWriter = PythonRing<ring::RingWriter>;
 using PythonRingReader = PythonRing<ring::RingReader>;
 
 bool Write(PythonRingWriter& ring, nb::handle rows, double timeout_s) {
-  // Written without Arrow structs in between: their bytes are already views.
+  // Written directly instead of through Arrow structs, because the chunks are already views of
+  // bytes.
   if (nb::isinstance<PythonChunks>(rows)) {
     const batch::ChunksImage image = nb::cast<const PythonChunks&>(rows).image();
     const ReleasedGil released;
@@ -77,7 +78,8 @@ nb::tuple NextEntry(PythonRingReader& ring, double timeout_s) {
     const ReleasedGil released;
     const ring::RingEntry entry = ring.side().Next(Deadline::After(timeout_s));
     kind = entry.kind;
-    // Python may keep the batch, and the ring's space is needed for the next entries.
+    // Copied because Python may keep the batch, but the ring's space is needed for the next
+    // entries.
     if (kind == ring::EntryKind::kBatch) batch = batch::CopyBatch(entry.image);
     ring.side().Release();
   }
@@ -87,7 +89,7 @@ nb::tuple NextEntry(PythonRingReader& ring, double timeout_s) {
   return nb::make_tuple("batch", PythonBatch(std::move(batch)));
 }
 
-constexpr double kRingTimeout = 600;  // default, in seconds
+constexpr double kRingTimeout = 600;  // default in seconds
 
 template <typename Ring>
 void DefineRing(nb::class_<Ring>& ring, const char* made) {

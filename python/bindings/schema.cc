@@ -25,7 +25,7 @@ const char* TypeName(FieldType type) {
   return kNames[static_cast<size_t>(type)];
 }
 
-// Default value of the field. `message` has no field set.
+// Returns the field's default value. `message`, which has the field, is empty.
 nb::object DefaultOf(const FieldDescriptor& field, const Message& message) {
   if (field.repeated || field.type == FieldType::kMessage) return nb::none();
   return caffe::VisitScalarType(field.type, [&]<typename T>(std::type_identity<T>) -> nb::object {
@@ -39,9 +39,9 @@ nb::object DefaultOf(const FieldDescriptor& field, const Message& message) {
 
 class SchemaReader {
  public:
-  // Adds the type of `message`, which has no field set, and the types of its fields.
+  // Adds the type of `message`, which is empty, and the types of its fields.
   void Add(Message& message) {
-    // Also ends the recursion for types that contain themselves.
+    // Skips a known type. This also ends the recursion for types that contain themselves.
     if (!seen_.insert(message.descriptor().name).second) return;
     nb::list fields;
     messages[message.descriptor().name] = fields;

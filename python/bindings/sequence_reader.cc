@@ -1,5 +1,5 @@
-// Records of SequenceFiles and the keys of their images. Large values of mapped files are not
-// copied into a ring.
+// Reads records of SequenceFiles and the keys of their images. Values of memory-mapped files are
+// not copied.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
@@ -32,14 +32,14 @@ std::string BytesOf(const nb::object& object) {
   return {bytes.c_str(), bytes.size()};
 }
 
-// Adapts Python's decompressor; its exceptions mean damaged data.
+// Wraps Python's decompressor, whose exceptions mean that the data is damaged.
 SequenceReader::Unpack UnpackBy(nb::object unpack) {
   if (unpack.is_none()) return nullptr;
   return [unpack = std::move(unpack)](std::string_view packed) {
     try {
       return BytesOf(unpack(nb::bytes(packed.data(), packed.size())));
     } catch (const nb::python_error& error) {
-      // KeyboardInterrupt or MemoryError propagates.
+      // Propagates other exceptions, such as KeyboardInterrupt or MemoryError.
       if (!error.matches(PyExc_Exception) || error.matches(PyExc_MemoryError)) throw;
       throw Error(ErrorCode::kDataLoss, nb::str(error.value()).c_str());
     }
@@ -97,7 +97,7 @@ class PythonSequence {
     const nb::bytes views(batch->views.data(), batch->views.size());
     const auto* values = reinterpret_cast<const uint8_t*>(batch->values().data());
     const size_t shape[] = {batch->values().size()};
-    // The memoryview keeps alive what it points to: the reader with its mapping, or the batch's
+    // The memoryview keeps its memory alive: the reader with its mapping, or the batch with its
     // copy.
     nb::object owner = nb::borrow(self);
     if (!reader.in_place_) {

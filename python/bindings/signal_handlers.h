@@ -9,7 +9,8 @@
 
 namespace hearth::bindings {
 
-// Python runs signal handlers in its main thread, and a handler may raise.
+// Runs pending handlers if this is the main thread, because Python runs them only there. A handler
+// may raise.
 inline void RunSignalHandlers() {
   if (::gettid() != ::getpid()) return;
   const AcquiredGil gil;

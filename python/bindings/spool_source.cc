@@ -23,12 +23,13 @@ namespace {
 
 double SumOfLines(const char* bytes, size_t count) {
   uint64_t sum = 0;
-  // One byte of each cache line: the measurement includes reading the rows from memory.
+  // Reads one byte of each cache line, so that the measurement includes reading the rows from
+  // memory.
   for (size_t i = 0; i < count; i += 64) sum += static_cast<uint8_t>(bytes[i]);
   return static_cast<double>(sum);
 }
 
-// Separate lanes: a single running sum would serialise the additions.
+// Uses separate lanes, because a single running sum would serialise the additions.
 double SumOf(const std::vector<float>& values) {
   std::array<double, 8> lanes = {};
   size_t at = 0;
@@ -39,8 +40,8 @@ double SumOf(const std::vector<float>& values) {
                          std::accumulate(lanes.begin(), lanes.end(), 0.0));
 }
 
-// Mimics a data layer: copies lists of numbers contiguously, as into a top; reads strings and
-// binaries (encoded images) in place.
+// Mimics a data layer: copies lists of numbers to contiguous memory, as for a top, and reads
+// strings and binaries (encoded images) in place.
 class Gatherer {
  public:
   double Gather(const dataset::Minibatch& minibatch, const std::string& name) {

@@ -10,7 +10,7 @@
 
 namespace hearth::bindings {
 
-// Reads to the next mark or the end, touching each cache line; (rows, bytes of images).
+// Reads to the next mark or the end and touches each cache line. Returns (rows, bytes).
 std::pair<int64_t, int64_t> DrainRing(ring::RingReader& ring, double timeout_s);
 
 // Defines SpoolSource, whose drain_epoch() simulates a trainer.

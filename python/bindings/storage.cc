@@ -39,9 +39,10 @@ class PythonInput {
 
   nb::bytes ReadAt(uint64_t offset, size_t size) {
     const uint64_t left = offset < file_->size() ? file_->size() - offset : 0;
-    // Read into the object's own memory, so the bytes are not copied again.
+    // Reads into the object's own memory, so that the bytes are not copied again.
     nb::bytes bytes(nullptr, std::min<uint64_t>(size, left));
-    auto* data = const_cast<char*>(bytes.c_str());  // not shared yet
+    // Writable, because the object is not shared yet.
+    auto* data = const_cast<char*>(bytes.c_str());
     const size_t count = WithoutGil([&] { return file_->ReadAt(offset, data, bytes.size()); });
     return count == bytes.size() ? bytes : nb::bytes(data, count);
   }
@@ -131,7 +132,7 @@ void RegisterStorage(nb::module_& m) {
   m.def(
       "local_folders",
       [] {
-        nb::list folders;  // bytes: a path need not be UTF-8
+        nb::list folders;  // of bytes, because a path need not be UTF-8
         for (const std::string& folder : LocalFolders()) {
           folders.append(nb::bytes(folder.data(), folder.size()));
         }

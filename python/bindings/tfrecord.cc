@@ -34,9 +34,10 @@ using formats::ExampleColumns;
 using formats::FeatureColumn;
 using formats::FeatureKind;
 
-// Bytes of records per batch: a few images or many numbers; the next batch reuses the memory.
+// Bytes of records per batch: a few images or many numbers. The next batch reuses the memory.
 constexpr size_t kBatchBytes = size_t{4} << 20;
-// Limit of features per example; more means damage, and each would take a hundred bytes.
+// Limit of features per example. More features indicate a damaged file, and each would need a
+// hundred bytes of memory.
 constexpr size_t kMaxFeatures = size_t{1} << 16;
 
 FeatureKind ParseKind(const std::string& name) {
@@ -54,7 +55,7 @@ std::string KindText(FeatureKind kind) {
 template <typename Container>
 nb::object VectorToNumpy(Container values) {
   using Value = typename Container::value_type;
-  // NumPy's arrays of bytes are uint8.
+  // NumPy uses uint8 for arrays of bytes.
   using Number = std::conditional_t<std::is_same_v<Value, char>, uint8_t, Value>;
   const size_t size = values.size();
   return nb::cast(
@@ -96,7 +97,7 @@ std::unique_ptr<formats::ByteSource> OpenSource(const std::string& path) {
   return std::make_unique<RemoteSource>(path);
 }
 
-// Reads a file, or bytes that it keeps alive.
+// Reads a file, or a bytes object that it keeps alive.
 class PythonReader {
  public:
   PythonReader(const std::string& path, uint64_t largest)

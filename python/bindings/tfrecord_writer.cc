@@ -31,7 +31,7 @@ namespace {
 // Bytes per write to a remote file.
 constexpr size_t kBlockBytes = size_t{256} << 10;
 
-// A remote file, which gets its name when it is finished.
+// A remote file that becomes visible under its name when it is finished.
 class RemoteSink : public formats::ByteSink {
  public:
   explicit RemoteSink(const std::string& uri) : file_(uri) {}
@@ -76,7 +76,7 @@ class PythonWriter {
   int64_t Write(nb::handle rows) {
     const ArrowBatch batch(rows);
     const ReleasedGil released;
-    // By way of an image: the encoder reads columns of batches.
+    // Converts the rows to a batch image first, because the encoder reads the columns of a batch.
     const batch::ArrowImage image(batch.schema(), batch.array());
     std::vector<uint64_t> words(image.ImageBytes(0, image.rows()) / sizeof(uint64_t));
     const std::span<std::byte> bytes = std::as_writable_bytes(std::span(words));

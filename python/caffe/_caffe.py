@@ -1,4 +1,4 @@
-"""The compiled part, under the name that it has in pycaffe."""
+"""The compiled module, under its name in pycaffe."""
 # ruff: noqa: F403
 
 from hearth.native._caffe import *

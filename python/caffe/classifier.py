@@ -1,4 +1,4 @@
-"""Another name of hearth.caffe.classifier, for the very same module."""
+"""The module hearth.caffe.classifier itself, under pycaffe's name."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Another name of hearth.caffe.coord_map, for the very same module."""
+"""The module hearth.caffe.coord_map itself, under pycaffe's name."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Another name of hearth.caffe.detector, for the very same module."""
+"""The module hearth.caffe.detector itself, under pycaffe's name."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Another name of hearth.caffe.draw, for the very same module."""
+"""The module hearth.caffe.draw itself, under pycaffe's name."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Another name of hearth.caffe.io, for the very same module."""
+"""The module hearth.caffe.io itself, under pycaffe's name."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Another name of hearth.caffe.net_spec, for the very same module."""
+"""The module hearth.caffe.net_spec itself, under pycaffe's name."""
 
 import sys
 

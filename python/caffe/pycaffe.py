@@ -1,4 +1,4 @@
-"""Nets and solvers, under the name of the module that has them in pycaffe."""
+"""Nets and solvers, under the name of pycaffe's module for them."""
 # ruff: noqa: F403
 
 from hearth.caffe.modes import *

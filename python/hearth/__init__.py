@@ -18,11 +18,11 @@ __all__ = ["HearthError", "__version__"]
 def on_demand(
     package: str, homes: Mapping[str, str]
 ) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
-    """Lazy imports of a package: its __all__, and its __getattr__ and __dir__, which import a
-    name's module on first access.
+    """Returns __all__, __getattr__ and __dir__ for a package that imports each module when one of
+    its names is first accessed.
 
-    `homes`: names, separated by spaces, by module; ".context" is the package's own. Type checkers
-    read the package's imports under TYPE_CHECKING instead.
+    `homes` maps each module to the names that it defines, separated by spaces; ".context" is a
+    module of the package. Type checkers read the package's imports under TYPE_CHECKING instead.
     """
     modules = {name: module for module, names in homes.items() for name in names.split()}
 

@@ -1,8 +1,8 @@
-"""The programs `hearth`, `caffe` and Caffe's tools: they hand over to the native program.
+"""Runs the programs `hearth`, `caffe` and Caffe's tools, by executing the native program.
 
-`caffe` is `hearth` under another name; a tool such as `convert_imageset` is the command of its
-name. pyproject.toml lists them. Some commands (`hearth pack`) and CaffeOnSpark's tools (`hearth
-Vocab`) need no native program, and so no torch.
+`caffe` is another name of `hearth`; a tool such as `convert_imageset` runs the `hearth` command of
+that name. pyproject.toml lists the tools. Some commands (`hearth pack`) and CaffeOnSpark's tools
+(`hearth Vocab`) need neither the native program nor torch.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def main() -> NoReturn:
         program = str(native.program())
     except (FileNotFoundError, ImportError) as error:
         sys.exit(f"hearth: {error}; without it there are: {', '.join(sorted(_WITHOUT_PROGRAM))}")
-    # For Parquet sources it starts `python3 -m hearth.rows.file_reader`: by this interpreter.
+    # The native program runs `-m hearth.rows.file_reader` with this Python for Parquet sources.
     environment = {"HEARTH_PYTHON": sys.executable, **native.environment()}
     os.execve(program, [program, *command, *sys.argv[1:]], environment)
 

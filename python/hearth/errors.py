@@ -1,17 +1,16 @@
 """The errors that Hearth raises.
 
-HearthError is the base of them all. A subclass says which kind of failure it is by its attribute
-`code`, and derives from the built-in class that programs catch for this kind as well, so that both
-`except hearth.HearthError` and `except FileNotFoundError` work. An error with a cause has it as
-`__cause__`.
+HearthError is their base class. A subclass's attribute `code` names the kind of failure. The
+subclass also derives from the built-in class for this kind, so both `except hearth.HearthError` and
+`except FileNotFoundError` work. `__cause__` is the underlying error, if there is one.
 
-So hearth raises no plain ValueError, FileNotFoundError, RuntimeError, TimeoutError or the like.
-Exceptions to this rule (tests/project/test_error_classes.py holds it):
+So hearth does not raise the plain ValueError, FileNotFoundError, RuntimeError, TimeoutError or the
+like. tests/project/test_error_classes.py checks this rule, which has exceptions:
 
-* a wrong call, for which Python itself would raise one of them, is a TypeError, AttributeError,
-  KeyError or ImportError, and a method for a subclass to define raises NotImplementedError;
-* OSError and EOFError are caught again inside of hearth, which adds what failed;
-* an API of others, such as Horovod's, has the class that its documentation names.
+* a wrong call raises TypeError, AttributeError, KeyError or ImportError, as Python itself would,
+  and an abstract method raises NotImplementedError;
+* OSError and EOFError are caught again inside hearth and converted, to add what failed;
+* a foreign API, such as Horovod's, raises the class that its documentation names.
 """
 
 from __future__ import annotations
@@ -22,12 +21,12 @@ class HearthError(RuntimeError):
 
     Attributes:
         code: kind of the failure, such as "unavailable" or "invalid_argument".
-        rank: rank of a training or id of a cluster's node; -1 if it is not of a single one.
+        rank: rank in a training or id of a cluster's node; -1 if no single one failed.
         node: name of a cluster's node, such as "worker:0", or "".
-        host: host of the rank or node, or "".
+        host: the rank's or node's host, or "".
         layer: Caffe layer that failed, or "".
         iteration: iteration of a Caffe training, or -1.
-        lost: whether the rank or node vanished or fell silent instead of reporting an error.
+        lost: whether the rank or node disappeared or stopped responding without reporting an error.
     """
 
     code = "internal"
@@ -46,7 +45,7 @@ class InvalidArgumentError(HearthError, ValueError):
 
 
 class ExistsError(InvalidArgumentError, FileExistsError):
-    """A file or folder exists already."""
+    """A file or folder already exists."""
 
 
 class NotFoundError(HearthError, FileNotFoundError):
@@ -62,7 +61,7 @@ class DataLossError(HearthError):
 
 
 class UnavailableError(HearthError, ConnectionError):
-    """A peer, process or server is gone or does not answer."""
+    """A peer, process or server has ended or does not respond."""
 
     code = "unavailable"
 
@@ -74,7 +73,7 @@ class DeadlineExceededError(HearthError, TimeoutError):
 
 
 class AbortedError(HearthError):
-    """Another rank failed first, and the message is from that rank; or the object was closed."""
+    """Another rank failed first (its message is reported), or the object was closed."""
 
     code = "aborted"
 
@@ -86,7 +85,7 @@ class PermissionDeniedError(HearthError, PermissionError):
 
 
 class ResourceExhaustedError(HearthError, OSError):
-    """Memory, disk, descriptors or another limit is used up."""
+    """Memory, disk space, descriptors or another limited resource is exhausted."""
 
     code = "resource_exhausted"
 
@@ -98,7 +97,7 @@ class UnimplementedError(HearthError, NotImplementedError):
 
 
 def invalid(text: str) -> InvalidArgumentError:
-    """The error for a wrong argument or input, to raise."""
+    """Returns the error to raise for a wrong argument or input."""
     return InvalidArgumentError(text)
 
 
@@ -113,7 +112,7 @@ _BY_CODE: dict[str, type[HearthError]] = {
 
 
 def error_class(code: str) -> type[HearthError]:
-    """The class of a code; HearthError for an unknown one."""
+    """The error class of a code; HearthError if the code is unknown."""
     return _BY_CODE.get(code, HearthError)
 
 
@@ -129,7 +128,7 @@ _OF_BUILT_IN = (
 
 
 def code_of(error: BaseException) -> str:
-    """The code of an error: its attribute `code`, or by its built-in class."""
+    """The code of an error: its attribute `code`, or otherwise the code of its built-in class."""
     code = getattr(error, "code", None)
     if isinstance(code, str):
         return code

@@ -1,4 +1,5 @@
-"""TensorFlowOnSpark's package name, for programs that import it: hearth.tensorflowonspark."""
+"""hearth.tensorflowonspark under TensorFlowOnSpark's package name, for programs that import
+that."""
 
 from hearth.tensorflowonspark import __version__
 

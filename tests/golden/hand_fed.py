@@ -24,9 +24,9 @@ def fed_solver(prototxt: str, arrays: dict[str, np.ndarray], start: int = 0) -> 
     }
     passes = itertools.count(start)
 
-    def place(net: _caffe.Net) -> None:
+    def fill_inputs(net: _caffe.Net) -> None:
         number = next(passes)
         for name, entries in feeds.items():
             net.blobs[name].data[...] = entries[number % len(entries)]
 
-    return _caffe.Solver(prototxt, before_forward=place)
+    return _caffe.Solver(prototxt, before_forward=fill_inputs)

@@ -151,7 +151,7 @@ def test_a_written_state_ends_as_caffe_writes_it(case: Case, tmp_path: Path) -> 
     assert written.endswith(original[original.index(b"\x1a") :])
 
 
-def test_files_are_not_mixed_up(case: Case, tmp_path: Path) -> None:
+def test_files_of_another_kind_and_missing_files_are_refused(case: Case, tmp_path: Path) -> None:
     solver = solver_at(case, 0, tmp_path)
     with pytest.raises(RuntimeError, match="is not a readable solver state"):
         solver.restore(str(FILES / "net.caffemodel"))

@@ -34,12 +34,12 @@ def conformance(uri: str, environment: dict[str, str]) -> str:
     return done.stdout
 
 
-def test_conforms_by_webhdfs(hadoop):
+def test_webhdfs_passes_the_conformance_tests(hadoop):
     output = conformance(f"hdfs:///user/{hadoop.user}/web", {"HEARTH_HDFS": "webhdfs"})
     assert "[  PASSED  ] 14 tests." in output
 
 
-def test_conforms_by_libhdfs(hadoop):
+def test_libhdfs_passes_the_conformance_tests(hadoop):
     library = libhdfs(Path(hadoop.environment()["JAVA_HOME"]))
     if library is None:
         pytest.skip("libhdfs is built of a crate, which cargo fetches, with a JDK's headers")

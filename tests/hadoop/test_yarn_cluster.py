@@ -79,12 +79,12 @@ def test_records_are_saved_and_loaded_by_executors_without_a_configuration(hadoo
     assert not spark.sparkContext.parallelize([0], 1).map(
         lambda _: __import__("os").environ.get("HADOOP_CONF_DIR", "")
     ).first()  # fmt: skip
-    place = f"{hadoop.uri}/user/{hadoop.user}/saved"
+    target = f"{hadoop.uri}/user/{hadoop.user}/saved"
     rows = spark.createDataFrame([(i, [i / 2, 1.0]) for i in range(100)], "id long, v array<float>")
-    dfutil.saveAsTFRecords(rows.repartition(2), place)
-    names = HadoopFiles.of(spark).names(place)
+    dfutil.saveAsTFRecords(rows.repartition(2), target)
+    names = HadoopFiles.of(spark).names(target)
     assert names == ["_SUCCESS", "_schema.json", "part-r-00000", "part-r-00001"]
-    back = dfutil.loadTFRecords(spark.sparkContext, place)
+    back = dfutil.loadTFRecords(spark.sparkContext, target)
     assert sorted(back.collect()) == sorted(rows.collect())
 
 
@@ -100,23 +100,23 @@ def killed_at_first(batches):
 
 def test_records_of_killed_tasks_are_written_by_the_next_ones(hadoop, spark):
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
-    place = f"{hadoop.uri}/user/{hadoop.user}/saved_again"
+    target = f"{hadoop.uri}/user/{hadoop.user}/saved_again"
     rows = spark.range(1000).repartition(2)
-    dfutil.saveAsTFRecords(rows.mapInArrow(killed_at_first, rows.schema), place)
-    names = [os.path.basename(status.uri) for status in _core.list_folder(place)]  # all files
+    dfutil.saveAsTFRecords(rows.mapInArrow(killed_at_first, rows.schema), target)
+    names = [os.path.basename(status.uri) for status in _core.list_folder(target)]  # all files
     assert names == ["_SUCCESS", "_schema.json", "part-r-00000", "part-r-00001"]
-    back = dfutil.loadTFRecords(spark.sparkContext, place)
+    back = dfutil.loadTFRecords(spark.sparkContext, target)
     assert sorted(row.id for row in back.collect()) == list(range(1000))
 
 
 def test_every_row_is_fed_once(hadoop, spark, tmp_path):
     # Executors cannot import test modules, so functions are pickled by value.
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
-    place = f"{hadoop.uri}/user/{hadoop.user}/numbers"
-    spark.range(ROWS).repartition(4).write.parquet(place)
+    target = f"{hadoop.uri}/user/{hadoop.user}/numbers"
+    spark.range(ROWS).repartition(4).write.parquet(target)
     tmp_path.chmod(0o777)
     with cluster.run(spark, count_rows, args={"folder": str(tmp_path)}, nodes=2) as nodes:
-        nodes.train(spark.read.parquet(place).rdd.map(tuple), epochs=2)
+        nodes.train(spark.read.parquet(target).rdd.map(tuple), epochs=2)
     found = [json.loads(file.read_text()) for file in tmp_path.glob("node*")]
     assert sum(node["rows"] for node in found) == 2 * ROWS
     assert sum(node["sum"] for node in found) == ROWS * (ROWS - 1)

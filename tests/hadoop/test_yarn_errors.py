@@ -18,7 +18,7 @@ from hearth.files.uri import whole_uri
 
 
 @pytest.fixture(scope="module")
-def places(spark) -> FlagFiles:
+def flag_files(spark) -> FlagFiles:
     return FlagFiles.of(spark)
 
 
@@ -31,30 +31,30 @@ def refused(act, *arguments: str) -> str:
     return text
 
 
-def test_no_such_file(hadoop, places):
-    text = refused(places.input, "-weights", "gone.caffemodel")
+def test_a_missing_file_is_reported(hadoop, flag_files):
+    text = refused(flag_files.input, "-weights", "gone.caffemodel")
     assert f"-weights {hadoop.uri}/user/{hadoop.user}/gone.caffemodel" in text
     assert f"as user {hadoop.user}" in text and "no such file" in text
 
 
-def test_a_folder_of_someone_else(hadoop, places):
+def test_a_folder_of_another_user_is_refused(hadoop, flag_files):
     hadoop.web("PUT", "/theirs", "MKDIRS", permission="700")
-    text = refused(places.output, "-model", "/theirs/lenet.caffemodel")
+    text = refused(flag_files.output, "-model", "/theirs/lenet.caffemodel")
     assert f"-model {hadoop.uri}/theirs/lenet.caffemodel (as user {hadoop.user})" in text
     assert "Permission denied" in text and "a folder that you can write to" in text
 
 
-def test_a_quota(hadoop, places):
+def test_an_exceeded_quota_is_reported(hadoop, flag_files):
     hadoop.web("PUT", "/small", "MKDIRS", permission="777")
     hadoop.run("hdfs", "dfsadmin", "-setQuota", "1", "/small", user="hdfs")
-    text = refused(places.output, "-model", "/small/lenet.caffemodel")
+    text = refused(flag_files.output, "-model", "/small/lenet.caffemodel")
     assert "quota" in text and "/small" in text
 
 
-def test_safe_mode(hadoop, places):
+def test_safe_mode_is_reported(hadoop, flag_files):
     hadoop.run("hdfs", "dfsadmin", "-safemode", "enter", user="hdfs")
     try:
-        text = refused(places.output, "-model", "models/lenet.caffemodel")
+        text = refused(flag_files.output, "-model", "models/lenet.caffemodel")
     finally:
         hadoop.run("hdfs", "dfsadmin", "-safemode", "leave", user="hdfs")
     assert "safe mode" in text and "hdfs dfsadmin -safemode wait" in text
@@ -67,8 +67,8 @@ def test_safe_mode(hadoop, places):
         ("hdfs://nowhere.invalid:8020/lenet.caffemodel", "cannot be reached"),
     ],
 )
-def test_an_invalid_model_uri_is_refused(places, uri, said):
-    assert said in refused(places.output, "-model", uri)
+def test_an_invalid_model_uri_is_refused(flag_files, uri, said):
+    assert said in refused(flag_files.output, "-model", uri)
 
 
 def test_an_executor_raises_the_same_error(hadoop, spark, tmp_path):
@@ -105,7 +105,7 @@ def test_names_without_a_scheme_are_whole_uris(hadoop, spark):
     assert whole_uri(f"{home}/records", spark) == f"{home}/records"
 
 
-def test_a_container_takes_its_folder_along(spark):
+def test_a_model_in_the_folder_of_a_container_is_refused(spark):
     config = SimpleNamespace(
         is_training=True, is_test=False, is_feature=False, model_path="file:lenet.caffemodel",
         output_path="", snapshot_model_file="", snapshot_state_file="",
@@ -126,7 +126,7 @@ def test_an_unset_yarn_configuration_is_reported(hadoop, digits):
     assert "HADOOP_CONF_DIR" in done.stderr
 
 
-def test_weights_are_missed_before_yarn_has_an_application(hadoop, digits):
+def test_missing_weights_are_reported_before_yarn_has_an_application(hadoop, digits):
     before = len((hadoop.cluster("apps")["apps"] or {"app": []})["app"])
     solver, weights = digits.solver(), "hdfs:///gone.caffemodel"
     done = caffe_on_spark("-train", "-conf", solver, "-weights", weights, folder=digits.folder)

@@ -74,7 +74,7 @@ def test_addresses_that_no_host_has_are_an_error_with_those_that_it_has_needs_ro
         environment = {"HEARTH_INTERFACE": "10.78.0.0/16"}
         for line in RankProcesses(network, "operations", environment=environment).next():
             assert line["error"] == "InvalidArgumentError", line
-            assert "no address there; it has" in line["message"], line
+            assert "no address in that range; it has" in line["message"], line
             assert "10.77.0." in line["message"], line
 
 

@@ -48,8 +48,8 @@ def test_a_test_with_a_checks_number_stands_in_its_row():
             assert row in listed[int(number)][1], f"{row} is not in the row of A{int(number)}"
 
 
-def test_a_name_that_is_nowhere_is_noticed():
-    assert is_there("tests/project/test_checks.py", "test_a_name_that_is_nowhere_is_noticed")
+def test_an_unknown_name_is_reported():
+    assert is_there("tests/project/test_checks.py", "test_an_unknown_name_is_reported")
     assert not is_there("tests/project/test_checks.py", "test_that_nobody_wrote")
     assert not is_there("tests/project/gone.py", "test_x")
     assert not is_there("hearth/trainer/exactness_test.cc", "ExactnessTest.NobodyWroteIt")

@@ -27,7 +27,7 @@ def test_the_check_sees_functions_types_and_constants(tmp_path):
     assert found == ["Check", "Errors", "Least", "kSize"]
 
 
-def test_it_looks_at_tests_among_themselves(tmp_path):
+def test_tests_are_compared_only_with_each_other(tmp_path):
     module = tmp_path / check_names.MODULES[0]
     module.mkdir(parents=True)
     text = "\nnamespace {\n\nusing A = B;\n\nRow Of(const A& first) {\n}\n\n}  // namespace\n"

@@ -7,7 +7,7 @@ import hearth
 
 ROOT = Path(__file__).resolve().parents[2]
 # The text around the version in each file.
-PLACES = {
+VERSIONS = {
     "CMakeLists.txt": r"project\(hearth VERSION ([\d.]+) ",
     "pyproject.toml": r'(?m)^version = "(.+)"$',
     "jvm/pom.xml": r"<artifactId>hearth-spark_2\.13</artifactId>\s*<version>(.+)</version>",
@@ -19,7 +19,7 @@ PLACES = {
 
 def test_all_files_name_the_same_version():
     found = {}
-    for name, pattern in PLACES.items():
+    for name, pattern in VERSIONS.items():
         match = re.search(pattern, (ROOT / name).read_text(encoding="utf-8"))
         found[name] = match[1] if match else None
-    assert found == dict.fromkeys(PLACES, hearth.__version__)
+    assert found == dict.fromkeys(VERSIONS, hearth.__version__)

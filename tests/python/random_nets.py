@@ -280,8 +280,8 @@ def _windows(x: torch.Tensor, kernel: int, stride: int, pad: int, fill: float) -
     """All windows of x, [n, c, out h, out w, kernel * kernel], with `fill` outside x."""
     outputs = [pooled_size(size, kernel, stride, pad) for size in x.shape[2:]]
     needs = [(o - 1) * stride + kernel for o in outputs]
-    far = [max(0, need - size - pad) for need, size in zip(needs, x.shape[2:], strict=True)]
-    padded = F.pad(x, (pad, far[1], pad, far[0]), value=fill)
+    after = [max(0, need - size - pad) for need, size in zip(needs, x.shape[2:], strict=True)]
+    padded = F.pad(x, (pad, after[1], pad, after[0]), value=fill)
     patches = padded.unfold(2, kernel, stride).unfold(3, kernel, stride)
     return patches[:, :, : outputs[0], : outputs[1]].flatten(4)
 

@@ -21,14 +21,14 @@ def hdfs():
         yield server
 
 
-def test_is_the_file_system_of_hadoops_schemes_alone():
+def test_only_hadoops_schemes_have_this_file_system():
     for uri in ("hdfs://a/b", "viewfs://a/b", "webhdfs://a/b", "swebhdfs://a/b"):
         assert arrow_file_system(uri) == PyFileSystem(CoreHandler())
     for uri in ("/a", "file:///a", "s3://a/b"):
         assert arrow_file_system(uri) is None
 
 
-def test_implements_pyarrows_file_system(tmp_path):
+def test_it_implements_pyarrows_file_system(tmp_path):
     files, folder = PyFileSystem(CoreHandler()), str(tmp_path / "a" / "b")
     files.create_dir(folder)
     with files.open_output_stream(f"{folder}/x") as file:

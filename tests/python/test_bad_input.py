@@ -1,7 +1,7 @@
 """Invalid input is reported in one line: what failed, where, and what to do.
 
-Other files test CaffeOnSpark's command (test_bad_front.py), rows (test_caffe_invalid_rows.py) and
-cases that need Spark (tests/spark/test_invalid_records.py).
+Other files test CaffeOnSpark's command (test_command_errors.py), rows
+(test_caffe_invalid_rows.py) and cases that need Spark (tests/spark/test_invalid_records.py).
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ FILES = {
         {"w.caffemodel": WEIGHTS.read_bytes()},
         (*TRAIN, "-weights", "w.caffemodel"),
         r"weights w\.caffemodel: the weights are of another net: they are for layers .*, "
-        r"this net has ip; give the right file, or rename layers",
+        r"but this net has ip; give the right file, or rename layers",
     ),
     "no folder for snapshots": (
         {},

@@ -128,7 +128,7 @@ def test_the_floats_of_a_solver_are_those_of_its_file():
     assert (found["max_iter"], found["stepvalue"], found["lr_policy"]) == (3, [4], "inv")
 
 
-def test_a_seal_tells_rows_and_hash_of_an_epoch_that_has_ended(tmp_path):
+def test_a_seal_has_the_rows_and_the_hash_of_an_epoch_that_has_ended(tmp_path):
     from hearth.caffeonspark.described import described_by_seal
 
     seal = {"epoch": 1, "rows": [{"count": 3, "hash": "a"}, {"count": 4, "hash": "b"}]}
@@ -214,7 +214,7 @@ def test_a_failed_training_is_reported_and_leaves_no_server():
         get(seen.url)
 
 
-def test_curves_go_back_with_a_restart_and_stay_short():
+def test_curves_are_rewound_by_a_restart_and_thinned():
     history = History("x")
     history.add(None, [(1.0, step, "loss/train", 1 / (step + 1)) for step in range(5000)])
     points = history.snapshot()["series"]["loss/train"]
@@ -227,7 +227,7 @@ def test_curves_go_back_with_a_restart_and_stay_short():
     assert snapshot["messages"] == [(2.0, 100, "lost")]
 
 
-def test_a_restart_is_counted_in_the_report_though_the_curves_went_back(tmp_path):
+def test_a_restart_is_counted_in_the_report_though_the_curves_were_rewound(tmp_path):
     with watched(lambda event: None, "s", str(tmp_path), ui=False) as on_event:
         on_event(PROGRESS)
         on_event({"event": "restart", "generation": 1, "max_restarts": 3, "reason": "lost"})

@@ -101,7 +101,7 @@ def test_every_bottom_of_a_layer_is_mapped_alike() -> None:
         assert [x.tolist() for x in coord_map_from_to(top, bottom)[1:]] == [[2], [2]]
 
 
-def test_the_parts_of_maps() -> None:
+def test_parameters_of_layers_become_parts_of_maps() -> None:
     layer = L.Convolution(data(), kernel_size=[3, 5], dilation=2, stride=2, pad=1).fn
     axis, stride, size, pad = coord_map_module.conv_params(layer)
     assert (axis, stride.tolist(), size.tolist(), pad.tolist()) == (1, [2], [5, 9], [1])
@@ -116,7 +116,7 @@ def test_the_parts_of_maps() -> None:
         coord_map_module.compose((1, 2, 1), (2, 3, 4))
 
 
-def test_no_map_no_crop() -> None:
+def test_a_crop_without_a_map_is_refused() -> None:
     n = data()
     with pytest.raises(RuntimeError, match="no common origin"):
         coord_map_from_to(L.ReLU(n), L.ReLU(data()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +77,7 @@ ROWS = {
     "weights of another net": (
         {"x": X, "label": LABEL},
         {"weights": [str(WEIGHTS)]},
-        r"weights .*net\.caffemodel: .*parameter 0 has shape 3 2 \(6\), the trained one|"
+        r"weights .*net\.caffemodel: .*parameter 0 has shape 3 2 \(6\), but the trained one has|"
         r"weights .*net\.caffemodel: the weights are of another net",
     ),
 }
@@ -98,7 +99,7 @@ def failure_with(columns: Any, fields: dict[str, Any], folder: Path) -> Failure:
         **fields,
     }
     start = time.monotonic()
-    with TrainerProcess(job, writer.fds()) as trainer:
+    with closing(TrainerProcess(job, writer.fds())) as trainer:
         writer.close_child_fds()
         if columns is not None:
             writer.write(pa.record_batch(columns), 10)
@@ -131,5 +132,5 @@ def test_weights_that_do_not_fit_a_layer_name_it(tmp_path: Path) -> None:
     rows = {"x": X, "label": LABEL}
     failure = failure_with(rows, {"weights": [weights]}, tmp_path)
     assert failure.layer == "ip"
-    said = "layer 'ip': parameter 0 has shape 3 2 (6), the trained one 3 5 (15)"
+    said = "layer 'ip': parameter 0 has shape 3 2 (6), but the trained one has 3 5 (15)"
     assert f"weights {weights}: {said}" in failure.text

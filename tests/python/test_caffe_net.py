@@ -282,7 +282,7 @@ def test_copied_weights_are_a_copy(net: caffe.Net, path: Path, tmp_path: Path) -
     np.testing.assert_array_equal(other.params["ip"][0].data, expected)
 
 
-def test_hdf5_weights_go_round(net: caffe.Net, path: Path, tmp_path: Path) -> None:
+def test_hdf5_weights_round_trip(net: caffe.Net, path: Path, tmp_path: Path) -> None:
     file = str(tmp_path / "a.caffemodel.h5")
     net.save_hdf5(file)
     other = caffe.Net(str(path), caffe.TEST)
@@ -301,7 +301,7 @@ def test_hdf5_weights_go_round(net: caffe.Net, path: Path, tmp_path: Path) -> No
     np.testing.assert_array_equal(again.params["ip"][0].data, net.params["ip"][0].data)
 
 
-def test_callbacks_come_around_every_layer(net: caffe.Net) -> None:
+def test_callbacks_run_before_and_after_every_layer(net: caffe.Net) -> None:
     calls: list[tuple[str, int]] = []
     net.before_forward(lambda i: calls.append(("bf", i)))
     net.after_forward(lambda i: calls.append(("af", i)))

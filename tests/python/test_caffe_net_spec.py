@@ -42,7 +42,7 @@ def test_net_is_written_as_prototxt() -> None:
     assert caffe.net_spec.Message.from_text("NetParameter", text) == lenet(50)
 
 
-def test_net_runs(tmp_path: Path) -> None:
+def test_a_written_net_runs(tmp_path: Path) -> None:
     (tmp_path / "net.prototxt").write_text(str(lenet(3)))
     net = caffe.Net(str(tmp_path / "net.prototxt"), caffe.TRAIN)
     assert net.blobs["conv1"].data.shape == (3, 20, 24, 24)
@@ -116,7 +116,7 @@ def test_wrong_parameters_are_named(make, error, said) -> None:
         make(L.Input(shape=dict(dim=[1]))).to_proto()
 
 
-def test_an_input_that_is_no_top_is_a_type_error() -> None:
+def test_an_input_that_is_not_a_top_is_a_type_error() -> None:
     tops = L.DummyData(shape=[dict(dim=[1])], ntop=2)
     said = r"^Silence input 0 is not a Top \(type is <class 'tuple'>\)$"
     with pytest.raises(TypeError, match=said):

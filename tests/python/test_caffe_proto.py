@@ -116,8 +116,8 @@ def test_values_need_a_shape_of_their_number() -> None:
     scalar = caffe.io.blobproto_to_array(caffe_pb2.BlobProto(data=[123]))
     assert scalar.shape == () and scalar == 123
     blob = caffe_pb2.BlobProto(data=[0] * 100)
-    with pytest.raises(ValueError, match=r"shape \(\) holds 100 values"):
+    with pytest.raises(ValueError, match=r"shape \(\) cannot hold 100 values"):
         caffe.io.blobproto_to_array(blob)
     blob.shape.dim.extend([9, 9])
-    with pytest.raises(ValueError, match=r"shape \(9, 9\) holds 100 values"):
+    with pytest.raises(ValueError, match=r"shape \(9, 9\) cannot hold 100 values"):
         caffe.io.blobproto_to_array(blob)

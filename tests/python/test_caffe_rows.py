@@ -35,9 +35,9 @@ def net(size, usable):
         for at in range(0, len(found), size):
             numbers, names = zip(*found[at : at + size], strict=True)
             blobs = [pa.array([[n, w] for n in numbers], LISTS) for w in (1, 2)]
-            places = pa.nulls(len(numbers), pa.int64())
+            positions = pa.nulls(len(numbers), pa.int64())
             yield pa.record_batch(
-                [pa.array(names), *blobs, places], ["SampleID", "a", "b", POSITION]
+                [pa.array(names), *blobs, positions], ["SampleID", "a", "b", POSITION]
             )
         lost = table.num_rows - len(found)
         empty = pa.array([[]] * lost, LISTS)

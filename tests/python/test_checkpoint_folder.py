@@ -161,7 +161,7 @@ def test_a_damaged_checkpoint_does_not_count_as_one_of_the_two_kept(tmp_path):
         ({"files": {"model.pt": {"bytes": "7", "sha256": ""}}}, "has no size and checksum"),
         ({"step": "2"}, "must be integers"),
         ({"parts": 3}, "wrong fields"),
-        ({"number": 7}, "its seal is of number 7"),
+        ({"number": 7}, "its seal is of checkpoint 7"),
         ({"more": 1}, "wrong fields"),
     ],
 )
@@ -183,7 +183,7 @@ def test_a_seal_reads_as_it_was_written():
 
 
 @contextmanager
-def as_a_process_of_its_own():
+def in_a_child_process():
     """Forks; yields True in the child, which must kill itself, and False in the parent."""
     pid = os.fork()
     if pid == 0:
@@ -199,7 +199,7 @@ def as_a_process_of_its_own():
 def test_a_writer_that_is_killed_before_the_seal_leaves_the_older_one(tmp_path, scheme):
     uri = f"{scheme}{tmp_path}"
     kept = [Folder(uri).save(1)]
-    with as_a_process_of_its_own() as child:
+    with in_a_child_process() as child:
         if child:
             draft = Folder(uri).begin(2)
             with draft.file("model.pt") as file:

@@ -37,8 +37,8 @@ def test_both_spellings_are_one_setting():
 @pytest.mark.parametrize(
     ("name", "value", "text"),
     [
-        ("connection", 2, "-connection is '2'; must be ethernet or infiniband"),
-        ("onNaN", "ignore", "-onNaN is 'ignore'; must be stop or continue"),
+        ("connection", 2, "-connection is '2'; it must be ethernet or infiniband"),
+        ("onNaN", "ignore", "-onNaN is 'ignore'; it must be stop or continue"),
         ("devices", 0, "-devices is 0; it must be at least 1"),
         ("devices", "2", "-devices is '2'; it must be a whole number"),
         ("transform_thread_per_device", 5000, "transform_threads is 5000; it must be at most 1024"),

@@ -41,9 +41,9 @@ def test_reads_at_offsets_and_renames_on_completion(tmp_path):
     file.commit()
     with pytest.raises(ValueError, match="already committed"):
         file.append(b"x")
-    given_up = _core.OutputFile(path)
-    given_up.append(b"other")
-    given_up.discard()
+    discarded = _core.OutputFile(path)
+    discarded.append(b"other")
+    discarded.discard()
     opened = _core.InputFile(path)
     assert opened.size() == 10
     assert [opened.read_at(*at) for at in ((0, 3), (8, 100), (10, 1), (99, 1))] == [

@@ -41,7 +41,7 @@ def ids_of(batches):
         lambda loader: loader.load_state_dict(loader.state_dict()),
     ],
 )
-def test_an_iteration_that_was_left_gives_no_rows_that_the_position_does_not_count(leave, workers):
+def test_an_abandoned_iteration_delivers_no_row_that_the_position_does_not_count(leave, workers):
     loader = loader_of(6, 6, workers=workers)
     first = iter(loader)
     next(first)
@@ -66,7 +66,7 @@ def test_the_next_epoch_may_be_set_at_the_last_batch():
     assert loader.epoch == 5
 
 
-def test_threads_share_an_iteration_and_each_row_is_given_once():
+def test_threads_share_an_iteration_and_each_row_is_delivered_once():
     loader = loader_of(100, 300, 1, batch_size=3, workers=2)
     batches, together = iter(loader), threading.Barrier(8)
 
@@ -80,7 +80,7 @@ def test_threads_share_an_iteration_and_each_row_is_given_once():
     assert loader.epoch == 1
 
 
-def test_threads_that_begin_at_once_do_not_give_the_same_epoch_twice():
+def test_threads_that_begin_at_once_do_not_deliver_one_epoch_twice():
     loader, together = loader_of(4, 4), threading.Barrier(8)
     interval = sys.getswitchinterval()
 
@@ -101,7 +101,7 @@ def test_threads_that_begin_at_once_do_not_give_the_same_epoch_twice():
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_a_map_that_raises_stop_iteration_does_not_end_the_loop(workers):
+def test_a_stop_iteration_raised_by_map_does_not_end_the_loop(workers):
     first = next(iter(loader_of(8)))["id"][0]
 
     def only_first(batch):  # threads may map the second batch first

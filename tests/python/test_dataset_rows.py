@@ -107,7 +107,7 @@ def test_a_value_that_fits_no_array_is_an_error_with_the_column():
         rows.gather("gaps")
     with pytest.raises(ValueError, match="'ragged' has lists of different lengths"):
         rows.gather("ragged")
-    with pytest.raises(ValueError, match="no column 'y': they have id, x"):
+    with pytest.raises(ValueError, match="no column 'y'; their columns are: id, x"):
         rows.gather("y")
 
 

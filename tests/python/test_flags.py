@@ -110,7 +110,7 @@ def test_dict_keys_may_have_a_dash_and_switches_follow_their_truth():
     assert dict_to_arguments(given) == ["-conf=a", "-model=b", "-train", "-test"]
 
 
-def test_a_switch_with_a_strange_value_is_refused():
+def test_an_invalid_value_of_a_switch_is_refused():
     with pytest.raises(FlagError, match="-train is a switch"):
         dict_to_arguments({"train": "yes please"})
 

@@ -108,15 +108,15 @@ def test_a_path_without_scheme_uses_the_default_file_system(tmp_path, monkeypatc
 
 def test_remote_files_are_checked():
     files = Hdfs()
-    places = FlagFiles(files, "file:///")
-    places.input("-weights", "hdfs://h/w")
-    places.output("-model", "hdfs://h/m")
+    flag_files = FlagFiles(files, "file:///")
+    flag_files.input("-weights", "hdfs://h/w")
+    flag_files.output("-model", "hdfs://h/m")
     assert files.asked == ["-weights is read: hdfs://h/w", "-model is written: hdfs://h/m"]
 
 
 def test_a_local_file_must_exist(tmp_path):
     Path(tmp_path / "there").touch()
-    places = FlagFiles(None, "file:///")
-    assert places.input("-weights", f"file:{tmp_path}/there") == str(tmp_path / "there")
+    flag_files = FlagFiles(None, "file:///")
+    assert flag_files.input("-weights", f"file:{tmp_path}/there") == str(tmp_path / "there")
     with pytest.raises(FlagError, match=r"-weights \S*gone: there is no such file"):
-        places.input("-weights", f"{tmp_path}/gone")
+        flag_files.input("-weights", f"{tmp_path}/gone")

@@ -21,7 +21,7 @@ layer {{ name: "two" type: "InnerProduct" bottom: "y" top: "z" loss_weight: 1 {P
 
 
 @pytest.mark.parametrize("trained", [False, True])
-def test_are_there_for_every_layer_that_shares_a_parameter(tmp_path: Path, trained: bool) -> None:
+def test_every_layer_that_shares_a_parameter_has_its_diff(tmp_path: Path, trained: bool) -> None:
     h5py = pytest.importorskip("h5py")
     (tmp_path / "net.prototxt").write_text(NET)
     net = caffe.Net(str(tmp_path / "net.prototxt"), caffe.TRAIN)

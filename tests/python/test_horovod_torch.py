@@ -252,7 +252,7 @@ say([hvd.local_rank(), hvd.local_size(), hvd.cross_rank(), hvd.cross_size(),
 """
 
 
-def test_order_names_and_errors(ranks, tmp_path):
+def test_operations_have_an_order_names_and_errors(ranks, tmp_path):
     ranks.append(Ranks("torch", tmp_path, ORDER_AND_ERRORS, start=START))
     for rank in range(2):
         assert ranks[0].say(rank) == [rank, 2, 0, 1, True, False, True, False]
@@ -310,7 +310,7 @@ else:
 """
 
 
-def test_init_again_and_a_killed_rank(ranks, tmp_path):
+def test_ranks_init_again_and_a_killed_rank_is_reported(ranks, tmp_path):
     ranks.append(Ranks("torch", tmp_path, AGAIN, start=START))
     assert [ranks[0].say(rank) for rank in range(2)] == ["ok", "ok"]
     assert [isinstance(ranks[0].say(rank), int) for rank in range(2)] == [True, True]

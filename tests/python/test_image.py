@@ -116,7 +116,7 @@ def test_random_crops_are_torchvisions_and_half_of_them_flipped():
     assert 30 <= flips <= 70
 
 
-def test_an_images_seed_decides_alone():
+def test_random_choices_depend_on_the_images_seed_alone():
     files = [encode(photograph(300, 400, seed), "JPEG") for seed in range(4)]
     transform = image(threads=3)
     seeds = np.array([5, 6, 7, 8], dtype=np.uint64)
@@ -221,7 +221,7 @@ def test_takes_any_buffers_and_an_empty_batch():
     assert pixels.shape == (0, 224, 224, 3) and failed.shape == (0,)
 
 
-def test_an_array_is_the_callers_alone():
+def test_a_returned_array_is_not_reused():
     encoded = encode(photograph(40, 40), "JPEG")
     transform = image(crop=None)
     first, _ = transform.apply([encoded] * 8, np.zeros(8))
@@ -235,7 +235,7 @@ def test_an_array_is_the_callers_alone():
     assert np.array_equal(view, kept[3])
 
 
-def test_options_that_make_no_image_are_refused():
+def test_invalid_options_are_refused():
     for options, text in (
         ({"kind": "gif"}, "image kind 'gif' is not one of jpeg, png, any"),
         ({"crop": "middle"}, "image crop 'middle' is not one of random, center"),

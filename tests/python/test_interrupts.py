@@ -60,7 +60,7 @@ sys.exit(front.main(["-train", "-conf", "solver"]))
 
 
 @pytest.mark.parametrize("times", [1, 3])
-def test_it_ends_in_one_line_after_cleaning_up(times):
+def test_an_interrupted_program_cleans_up_and_prints_one_line(times):
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     process = subprocess.Popen([sys.executable, "-c", PROGRAM], text=True, **pipes)
     assert process.stdout.readline() == "working\n"
@@ -74,7 +74,7 @@ def test_it_ends_in_one_line_after_cleaning_up(times):
     assert complained == "caffeonspark: interrupted\n"
 
 
-def test_so_does_a_program_that_is_still_loading():
+def test_a_program_interrupted_while_it_loads_prints_one_line():
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     process = subprocess.Popen([sys.executable, "-c", LOADING], text=True, **pipes)
     assert process.stdout.readline() == "loading\n"

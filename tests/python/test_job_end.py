@@ -70,5 +70,5 @@ assert SparkSession._should_update_active_session()
 """
 
 
-def test_a_start_after_one_that_was_interrupted_does_not_meet_the_context_of_before():
+def test_a_start_after_an_interrupted_one_does_not_find_its_context():
     subprocess.run([sys.executable, "-c", AFTER_A_KILL], check=True, timeout=60)

@@ -17,7 +17,7 @@ CASES = ("keras_training_cases.py", "keras_dataset_cases.py", "tf_dataset_cases.
 @pytest.mark.tensorflow
 @pytest.mark.skipif(find_spec("keras") is None, reason="Keras is not installed")
 @pytest.mark.timeout(600)  # half a minute on an idle machine
-def test_keras_on_loaders():
+def test_keras_trains_on_loaders():
     files = [str(Path(__file__).with_name(name)) for name in CASES]
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *files]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=550)

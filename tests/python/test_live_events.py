@@ -55,7 +55,7 @@ def taken(live):
 def test_live_events_arrive_in_order_and_are_not_repeated(live):
     received = []
 
-    def hear(event):
+    def on_event(event):
         received.append(event["iteration"])
         if len(received) == 3:  # close() drops events in flight
             live.close()
@@ -63,7 +63,7 @@ def test_live_events_arrive_in_order_and_are_not_repeated(live):
     sender = EventSender(live.listener)
     for number in (1, 2, 5):
         sender.put(number, {"event": "progress", "iteration": number})
-    live.take_all(hear)
+    live.take_all(on_event)
     sender.close()
     assert received == [1, 2, 5]
     assert live.missed(kept(1, 2, 4)) == kept(4)

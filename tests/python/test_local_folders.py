@@ -42,7 +42,7 @@ def test_if_all_folders_are_full_the_one_with_most_space_is_used(disks, monkeypa
     assert {spill_folder(turn) for turn in range(3)} == {disks[1]}
 
 
-def test_without_spark_it_is_the_systems(disks, monkeypatch):
+def test_without_spark_the_systems_folder_is_used(disks, monkeypatch):
     monkeypatch.setenv("TMPDIR", disks[0])
     monkeypatch.setattr("tempfile.tempdir", None)
     assert spill_folder() == disks[0]

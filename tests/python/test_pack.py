@@ -66,9 +66,9 @@ print(*{line.split(maxsplit=5)[5].strip() for line in open("/proc/self/maps") if
 
 def test_all_libraries_are_from_the_archive_or_the_system(archive, python, tmp_path):
     said = run(python, "-c", MAPS, folder=tmp_path, PYTHONPATH=str(archive / "python"))
-    places = {path for path in said.split() if ".so" in path and "/site-packages/" not in path}
-    assert any(path.startswith(str(archive)) and "libdnnl" in path for path in places)
-    assert not [path for path in places if "torch" in path]
+    libraries = {path for path in said.split() if ".so" in path and "/site-packages/" not in path}
+    assert any(path.startswith(str(archive)) and "libdnnl" in path for path in libraries)
+    assert not [path for path in libraries if "torch" in path]
 
 
 def test_the_engine_finds_its_libraries_in_the_archive(archive, python, tmp_path):
@@ -105,7 +105,7 @@ def test_another_python_is_refused(archive, python, tmp_path):
     assert f"compiled parts ({other}) are not for this Python" in said.splitlines()[-1]
 
 
-def test_without_the_engine_it_is_small(tmp_path, python):
+def test_an_archive_without_the_engine_is_small(tmp_path, python):
     root = packed(tmp_path, "--no-engine")
     assert sum(file.stat().st_size for file in root.rglob("*") if file.is_file()) < 40e6
     code = "import hearth.cluster, tensorflowonspark; from hearth.native import _core"

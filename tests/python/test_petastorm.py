@@ -104,6 +104,16 @@ def test_a_transform_changes_and_drops_rows(converter):
         assert list(next(iter(loader))) == ["x"]
 
 
+@pytest.mark.parametrize("field", ["x", ("x", np.float32), 5])
+def test_edit_fields_that_are_no_tuples_are_invalid(converter, field):
+    spec = TransformSpec(lambda frame: frame, edit_fields=[field])
+    with (
+        converter.make_torch_dataloader(2, 1, transform_spec=spec) as loader,
+        pytest.raises(ValueError, match=r"edit_fields has .*use \(name, NumPy type"),
+    ):
+        list(loader)
+
+
 @pytest.mark.parametrize(
     ("options", "expected"),
     [

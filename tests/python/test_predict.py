@@ -12,7 +12,7 @@ import pytest
 from pyspark import cloudpickle
 
 from hearth.ml import predictors
-from hearth.ml.predict_tasks import Prediction, predicted
+from hearth.ml.executor_prediction import Prediction, predicted
 from hearth.ml.predictors import Predictor, Preparer, program_of, takes_dict
 from hearth.rows import model_thread
 from hearth.rows.predict_rows import WaitingRows, as_columns, blocks, minibatches

@@ -16,7 +16,7 @@ from hearth.cluster.node.data_feed import DataFeed
 from hearth.cluster.node.feed_server import FeedServer
 from hearth.cluster.task import feed_task
 from hearth.ml import predictors, serving
-from hearth.ml.predict_tasks import Prediction
+from hearth.ml.executor_prediction import Prediction
 from hearth.native.failure import TaskError
 
 MADE = pa.schema([("y", pa.list_(pa.float32()))])
@@ -103,7 +103,7 @@ def twice(x):
     return np.stack([x * 2, x], axis=1).astype("f4")
 
 
-def test_a_task_that_waits_for_its_rows_does_not_keep_others_from_the_node(node):
+def test_a_task_that_waits_for_its_rows_does_not_block_others(node):
     task = node.serve(twice)
     go_on, results = threading.Event(), {}
 

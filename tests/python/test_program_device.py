@@ -54,7 +54,7 @@ def train(folder: Path, *flags: str) -> tuple[list[str], list[np.ndarray]]:
     return log, weights(folder)
 
 
-def test_one_trains_as_the_cpu_does(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_device_trains_as_the_cpu_does(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log, expected = train(folder)
     if "Use CPU." not in log:
         pytest.skip("this machine has a GPU")
@@ -67,7 +67,7 @@ def test_one_trains_as_the_cpu_does(folder: Path, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.usefixtures("gpus")
-def test_several_train_one_model(folder: Path) -> None:
+def test_several_devices_train_one_model(folder: Path) -> None:
     log, _ = train(folder, "-gpu", "all")
     assert {"Rank 0 computes on GPU 0", "Rank 1 computes on GPU 0"} <= set(log)
     assert "Optimization Done." in log

@@ -76,7 +76,7 @@ def test_version_needs_no_compiled_modules(flag: str, tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, f"hearth {hearth.__version__}\n"), done.stderr
 
 
-def test_the_last_of_a_flag_counts(tmp_path: Path) -> None:
+def test_the_last_value_of_a_flag_counts(tmp_path: Path) -> None:
     solver = write_solver(tmp_path)
     log = run("-solver=none.prototxt", "train", "-level", "-1", "-solver", solver, cwd=tmp_path)
     assert DONE in log
@@ -109,7 +109,7 @@ def labels(folder: Path, *flags: str) -> list[int]:
     return [int(label) for label in net.blobs["y"].data]
 
 
-def test_switches_have_a_no(images: Path) -> None:
+def test_switches_have_a_negated_form(images: Path) -> None:
     in_order = list(range(20))
     assert labels(images, "-shuffle") != in_order
     assert labels(images, "-shuffle", "--noshuffle") == in_order

@@ -17,7 +17,7 @@ def test_a_line_has_all_figures():
     )
 
 
-def test_durations():
+def test_durations_are_formatted():
     assert [format_duration(s) for s in (0.2, 59.6, 3600)] == ["0:00", "1:00", "1:00:00"]
 
 

@@ -76,6 +76,6 @@ def test_the_gradient_is_the_losses_slope(name: str) -> None:
     net.clear_param_diffs()
     net.backward()
     params = [blob for blobs in net.params.values() for blob in blobs]
-    places = np.unique(np.linspace(0, len(params) - 1, CHECKED_PARAMETERS).astype(int))
-    for place in places:
-        check_slope(net, params[place], loss)
+    indices = np.unique(np.linspace(0, len(params) - 1, CHECKED_PARAMETERS).astype(int))
+    for index in indices:
+        check_slope(net, params[index], loss)

@@ -22,13 +22,13 @@ def two_ranks(pool: ThreadPoolExecutor) -> list[Ranks]:
     return [each.result() for each in opened]
 
 
-TOLD = {
+REASONS = {
     0: "^rank 0 has ended before the others: .* give all ranks the same number of steps",
     1: "all-reduce of 16 bytes .* rank 1 on host .* left the group",
 }
 
 
-@pytest.mark.parametrize("first", TOLD)
+@pytest.mark.parametrize("first", REASONS)
 def test_a_rank_with_more_steps_gets_the_reason_of_the_others_end(first: int) -> None:
     with ThreadPoolExecutor(2) as pool:
         ranks = two_ranks(pool)
@@ -36,6 +36,6 @@ def test_a_rank_with_more_steps_gets_the_reason_of_the_others_end(first: int) ->
         closed = pool.submit(ranks[first].close)
         with pytest.raises((ConnectionError, HearthError)) as failed:
             waits(60)
-        assert failed.match(TOLD[first])
+        assert failed.match(REASONS[first])
         ranks[1 - first].close()
         closed.result()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import traceback
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -55,7 +56,7 @@ def remote(tmp_path, monkeypatch):
     monkeypatch.setattr(remote_files, "RemoteCopies", lambda settings, libraries: shell)
     monkeypatch.setattr(remote_files, "spill_folder", lambda: str(tmp_path))
     job = {"rank": 0, "host": "here", "generation": 1, "run": "r", "model": f"{_FOLDER}/m"}
-    with RemoteFiles(job, RemotePlan({}, "m")) as files:
+    with closing(RemoteFiles(job, RemotePlan({}, "m"))) as files:
         yield SimpleNamespace(files=files, root=root / "models", shell=shell, tmp=tmp_path)
 
 

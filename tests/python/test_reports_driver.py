@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 from hearth.native._core import read_events
 
-from hearth.cluster.driver.reports import line as line_module
+from hearth.cluster.driver.reports import status_line
 from hearth.cluster.driver.reports.history import RunHistory
-from hearth.cluster.driver.reports.line import Rate, line_of
 from hearth.cluster.driver.reports.reports import Report, ReportOptions, Reports, plain_params
+from hearth.cluster.driver.reports.status_line import Rate, line_of
 from hearth.monitoring import mlflow_run
 
 TEMPLATE = {"worker": [0, 1], "evaluator": [2]}
@@ -144,7 +144,7 @@ def test_the_page_shows_the_figures_while_the_training_runs(capsys):
 
 
 def test_the_line_is_shown_at_intervals_and_at_the_end(monkeypatch, capsys):
-    monkeypatch.setattr(line_module, "_LINES_S", 1e9)
+    monkeypatch.setattr(status_line, "_LINES_S", 1e9)
     with Cluster() as cluster:
         for step in range(1, 1001):
             cluster.note(0, at(step, loss=0.5))

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from hearth.cluster.node.context import NodeContext
-from hearth.cluster.node.reports import program
-from hearth.cluster.node.reports.bounded import Bounded
-from hearth.cluster.node.reports.program import ProgramReports
+from hearth.cluster.node.reports import program_reports
+from hearth.cluster.node.reports.bounded_queue import Bounded
+from hearth.cluster.node.reports.program_reports import ProgramReports
 from hearth.cluster.report_values import unpacked_values
 
 
@@ -103,7 +103,7 @@ def test_anything_else_is_refused_in_one_sentence(ends, values, step, words):
 
 
 def test_too_many_names_are_refused_but_known_ones_work(ends, monkeypatch):
-    monkeypatch.setattr(program, "_MOST_NAMES", 3)
+    monkeypatch.setattr(program_reports, "_MOST_NAMES", 3)
     reports, sock = ends
     reports.report({"a": 1, "b": 1}, 0)
     reports.report({"c": 1}, 1)

@@ -11,16 +11,16 @@ import threading
 
 import pytest
 
-from hearth.cluster.node.reports import lines as lines_module
+from hearth.cluster.node.reports import output_lines
 from hearth.cluster.node.reports import relay as relay_module
-from hearth.cluster.node.reports.lines import Limit, Lines
+from hearth.cluster.node.reports.output_lines import Limit, Lines
 from hearth.cluster.node.reports.relay import Relay
 
 JOB = {"name": "worker:0", "called": "rank 0", "counts": True, "captures": "driver"}
 LABEL = f"[rank 0 {socket.gethostname()}]"
 REPORT = (
     "import socket, sys\n"
-    "from hearth.cluster.node.reports.program import ProgramReports\n"
+    "from hearth.cluster.node.reports.program_reports import ProgramReports\n"
     "reports = ProgramReports(socket.socket(fileno=int(sys.argv[1])))\n"
 )
 
@@ -100,7 +100,7 @@ def test_reports_of_a_killed_program_survive(run):
 
 
 def test_endless_output_is_truncated_with_a_count(run, monkeypatch):
-    monkeypatch.setattr(lines_module, "_LINES_PER_S", 0.0)
+    monkeypatch.setattr(output_lines, "_LINES_PER_S", 0.0)
     count = 5000
     ran = run(f"for n in range({count}): print('line', n)")
     events = ran.end()

@@ -159,5 +159,5 @@ def test_an_invalid_wait_is_refused(said):
         ("yarn", 1, None),
     ],
 )
-def test_slots_by_master(master, cpus, slots):
+def test_slots_are_counted_by_master(master, cpus, slots):
     assert local_slots(master, cpus) == slots

@@ -201,8 +201,8 @@ def test_ranks_read_a_database_in_place_and_again_in_each_epoch(database, ranks)
     assert in_place.source.schema().field("data").type == binary
     shares = [ids(in_place.read(rank, ranks)) for rank in range(ranks)]
     assert list(itertools.chain.from_iterable(shares)) == list(range(ROWS))
-    anew = [RankRows(source, 3).epochs(rank, ranks, 2) for rank in range(ranks)]
-    seen = [[value for each in anew for value in ids(next(each))] for _ in range(2)]
+    again = [RankRows(source, 3).epochs(rank, ranks, 2) for rank in range(ranks)]
+    seen = [[value for each in again for value in ids(next(each))] for _ in range(2)]
     assert [sorted(each) for each in seen] == [list(range(ROWS))] * 2
     assert seen[0] != seen[1]
 

@@ -50,11 +50,11 @@ KINDS = {
 def pinned(folder, kind="parquet", seed=None, hosts="ab"):
     """The rows of a folder, read by fsspec; its files are on `hosts`, round-robin."""
     real = file_source.list_files
-    places = itertools.cycle(hosts)
+    block_hosts = itertools.cycle(hosts)
 
     def listed(*args, **more):
         return [
-            replace(file, blocks=(Block(0, file.size, frozenset(next(places))),))
+            replace(file, blocks=(Block(0, file.size, frozenset(next(block_hosts))),))
             for file in real(*args, **more)
         ]
 
@@ -107,8 +107,8 @@ def test_ranks_read_local_files(kind, tmp_path):
     assert len(set(first) & set(range(600, ROWS))) > 0.7 * len(first)
     assert len(set(second) & set(range(500))) > 0.7 * len(second)
     assert re.search(r"for 2 ranks.*, (\d\d|100) % of it on their own hosts$", rows.placement(2))
-    elsewhere = rows.placed(named("xy")).placement(2)
-    assert elsewhere.endswith("in equal numbers of rows, 0 % of it on their own hosts")
+    remote = rows.placed(named("xy")).placement(2)
+    assert remote.endswith("in equal numbers of rows, 0 % of it on their own hosts")
     counts = {True: 0, False: 0}
 
     def count(size, is_local):

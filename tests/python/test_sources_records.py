@@ -97,10 +97,10 @@ def test_damage_is_an_error_that_names_the_file_or_another_row(tmp_path):
     whole = path.read_bytes()
     random.seed(3)
     said = 0
-    places = {len(whole) - 35, *(random.randrange(70, len(whole)) for _ in range(300))}
-    for place in places:
+    offsets = {len(whole) - 35, *(random.randrange(70, len(whole)) for _ in range(300))}
+    for offset in offsets:
         for value in (0x00, 0x7F, 0xFF):
-            path.write_bytes(whole[:place] + bytes([value]) + whole[place + 1 :])
+            path.write_bytes(whole[:offset] + bytes([value]) + whole[offset + 1 :])
             try:
                 read(path, 2)
             except ValueError as error:

@@ -35,7 +35,7 @@ JAVA = "\tat org.apache.spark.api.python.PythonWorkerFactory.startDaemon(PythonW
         ),
     ],
 )
-def test_it_is_one_line(text, said):
+def test_an_error_of_the_executors_python_is_one_line(text, said):
     line = wrong_python(BEFORE + text)
     assert said in line and "\n" not in line
     assert said in str(own_error(RuntimeError(BEFORE + text)))

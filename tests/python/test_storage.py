@@ -18,11 +18,11 @@ from hearth.files.uri import local_path, scheme
         ("s3a://bucket/a", None),
     ],
 )
-def test_local_paths(uri, path):
+def test_local_paths_are_recognized(uri, path):
     assert local_path(uri) == path
 
 
-def test_a_relative_path_is_tried_from_the_working_directory_then_beside(tmp_path, monkeypatch):
+def test_a_relative_path_is_tried_in_the_working_then_the_solvers_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "nets").mkdir()
     (tmp_path / "nets" / "net.prototxt").touch()

@@ -202,23 +202,23 @@ CLOCK = (
     '{"ph":"M","pid":1,"tid":0,"name":"hearth_clock","args":'
     '{"wall_us":5,"monotonic_us":1,"boot":"b","host":"h"}},\n'
 )
-MEETING = '{"ph":"X","ts":1,"dur":1,"cat":"collective","name":"all-reduce",'
+ALL_REDUCE = '{"ph":"X","ts":1,"dur":1,"cat":"collective","name":"all-reduce",'
 GARBLED = [
     '{"ph":"X","ts":"1","dur":1,"name":"x"},',
     '{"ph":"X","dur":1,"name":"x"},',
     '{"ph":"X","ts":Infinity,"dur":1,"name":"x"},',
     '{"ph":"X","ts":1' + "0" * 400 + ',"dur":1,"name":"x"},',
     '{"ph":"X","ts":1,"dur":1,"name":7,"cat":"collective","args":{"group":"","step":1}},',
-    MEETING + '"args":{"step":1}},',
-    MEETING + '"args":{"group":[],"step":1}},',
-    MEETING + '"args":null},',
+    ALL_REDUCE + '"args":{"step":1}},',
+    ALL_REDUCE + '"args":{"group":[],"step":1}},',
+    ALL_REDUCE + '"args":null},',
     '{"a":' * 100000 + "},",
 ]
 
 
 @pytest.mark.parametrize("line", GARBLED, ids=range(len(GARBLED)))
 def test_an_invalid_line_is_ignored(tmp_path, line):
-    sound = MEETING + '"args":{"group":"","step":1}},\n'
+    sound = ALL_REDUCE + '"args":{"group":"","step":1}},\n'
     (tmp_path / "a.trace.json").write_text(f"[\n{CLOCK}{sound}{line}\n{sound}")
     assert timeline.main([str(tmp_path)]) == 0
     trace = json.loads((tmp_path / "timeline.json").read_text())

@@ -356,11 +356,11 @@ def test_methods_of_an_older_group_go_to_the_backend_of_the_tensors_device(monke
     monkeypatch.setattr(group, "_configuration", lambda: configuration)
     monkeypatch.setattr(group, "_gpu_group", lambda: gpu)
     monkeypatch.setattr(older_groups, "_on_gpu", lambda tensor: tensor.device.type == "meta")
-    own, far = torch.ones(2), torch.ones(2, device="meta")
+    own, on_meta = torch.ones(2), torch.ones(2, device="meta")
     for name, (called, kind) in older_groups._METHODS.items():
         assert hasattr(HearthBackend, called)
         getattr(group, name)([own])
-        getattr(group, name)([[]], [far])
+        getattr(group, name)([[]], [on_meta])
         for calls, expected, count in ((cpu, called, 1), (gpu, name, 2)):
             [(found, given)] = calls.calls
             calls.calls.clear()
@@ -376,7 +376,7 @@ def test_methods_of_an_older_group_go_to_the_backend_of_the_tensors_device(monke
     assert gpu.calls[0][1][0].device == torch.device("cuda", 1)
     assert [device.type for device in group._device_types] == ["cpu", "cuda"]
     configuration = "cpu:hearth"  # for the error message
-    group.allreduce([far])
+    group.allreduce([on_meta])
     assert [len(calls.calls) for calls in (cpu, gpu)] == [2, 1]
     assert [device.type for device in group._device_types] == ["cpu"]
     assert group._get_backend(torch.device("cpu")) is cpu

@@ -39,10 +39,11 @@ def test_a_checkpoint_of_another_model_is_refused_and_changes_nothing(tmp_path):
         ctx.restore(model=other, more=more)
     name = "checkpoint-000001-step-1 does not fit: it is of another 'model': "
     assert f"{name}it lacks 0.bias, 0.weight, and it has bias, weight, which" in str(found.value)
-    with pytest.raises(HearthError, match=r"weight is \[2, 3\] in it and \[5, 3\] here"):
+    with pytest.raises(HearthError, match=r"weight is \[2, 3\] there and \[5, 3\] here"):
         ctx.restore(model=torch.nn.Linear(3, 5), more=more)
     ctx.checkpoint(2, model=torch.nn.Linear(3, 2), optimizer=torch.optim.SGD(other.parameters()))
-    with pytest.raises(HearthError, match=r"groups of \[2\] parameters in it and of \[1\] here"):
+    said = r"its 'optimizer' has groups of \[2\] parameters, but 'optimizer' here has \[1\]"
+    with pytest.raises(HearthError, match=said):
         ctx.restore(optimizer=torch.optim.SGD([other[0].weight]), more=None)
     assert more == {"epoch": 0}
 

@@ -29,7 +29,7 @@ def test_settings_are_read_as_spark_reads_them(defaults, monkeypatch):
     }  # fmt: skip
 
 
-def test_without_a_file_there_are_none(tmp_path, monkeypatch):
+def test_without_a_file_there_are_no_settings(tmp_path, monkeypatch):
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path / "gone"))
     monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "--driver-java-options -Da pyspark-shell")
     assert user_settings() == {DRIVER: "-Da"}

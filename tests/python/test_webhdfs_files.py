@@ -46,7 +46,7 @@ def test_an_input_file_that_is_dropped_lets_its_read_ahead_go_on(hdfs):
     gc.collect()
 
 
-def test_a_name_that_is_no_utf8_is_in_the_error():
+def test_a_name_that_is_not_utf8_is_in_the_error():
     program = (
         "import os\n"
         "os.environb[b'HADOOP_CONF_DIR'] = b'/nowhere/\\xff'\n"

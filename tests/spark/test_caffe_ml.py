@@ -138,7 +138,7 @@ def test_columns_of_any_names_stay(spark, digits, tmp_path):
         model.copy().setFeaturesCol("two").transform(frame)
 
 
-def test_two_fits_at_once_and_a_stream(spark, digits, tmp_path):
+def test_two_fits_run_at_once_and_a_model_transforms_a_stream(spark, digits, tmp_path):
     rows = spark.read.parquet(digits.table("raw", "test")).select("id", "image", "label").limit(60)
     stage = estimator(digits, tmp_path, max_iter=1)
     with ThreadPoolExecutor(2) as pool:

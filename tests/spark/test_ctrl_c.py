@@ -63,7 +63,7 @@ class Terminal:
         found = wait_until(lambda: what() or self.process.poll() is not None, 120)
         assert found and self.process.poll() is None, self.said()
 
-    def hears(self) -> bool:
+    def handles_signals(self) -> bool:
         """Whether Hearth's signal handler is installed: the program then has a second thread."""
         return len(os.listdir(f"/proc/{self.process.pid}/task")) > 1
 
@@ -126,7 +126,7 @@ def test_an_interrupted_training_prints_one_line_and_leaves_no_process(terminal)
     check_nothing_left(terminal.mark, terminal.temporary, shared)
 
 
-def test_so_does_a_test(sleeper, tmp_path):
+def test_an_interrupted_test_prints_one_line_and_leaves_no_process(sleeper, tmp_path):
     shared = set(os.listdir("/dev/shm"))
     sleeper.await_(lambda: (tmp_path / "asleep").exists())
     before = len(sleeper.said())
@@ -140,10 +140,10 @@ def test_so_does_a_test(sleeper, tmp_path):
 @pytest.mark.parametrize(
     ("seconds", "whole_group"), [(0.3, True), (1, False), (2, True), (3, False), (5, True)]
 )
-def test_so_does_a_start_of_spark_at_any_moment(terminal, seconds, whole_group):
+def test_an_interrupted_start_of_spark_leaves_no_process(terminal, seconds, whole_group):
     shared = set(os.listdir("/dev/shm"))
     time.sleep(seconds)
-    terminal.await_(terminal.hears)
+    terminal.await_(terminal.handles_signals)
     terminal.interrupt(whole_group)
     terminal.check_end(0)
     check_nothing_left(terminal.mark, terminal.temporary, shared)
@@ -151,7 +151,7 @@ def test_so_does_a_start_of_spark_at_any_moment(terminal, seconds, whole_group):
 
 
 @pytest.mark.parametrize("whole_group", [True, False])
-def test_it_does_not_wait_for_the_start_of_spark(digits, tmp_path, whole_group):
+def test_an_interrupt_does_not_wait_for_the_start_of_spark(digits, tmp_path, whole_group):
     """The start never finishes, because a fake `java` only sleeps."""
     shared = set(os.listdir("/dev/shm"))
     java = tmp_path / "bin" / "java"

@@ -280,7 +280,7 @@ def test_a_killed_jvm_leaves_no_process(scala):
     scala.check_nothing_left()
 
 
-def test_a_java_program(submit, digits):
+def test_a_java_program_trains_and_tests(submit, digits):
     solver = digits.solver("cos", max_iter=40, test_interval=None, test_iter=None)
     model, table = f"file:{digits.folder}/java.caffemodel", digits.table("raw", "test")
     own = own_solver(digits, "programs.DigitsOfAFrame", "cos")
@@ -332,7 +332,7 @@ def test_inference_is_a_main_class(submit, scala, saved_model, tmp_path):
     assert sorted(made.split()) == ['{"twice":0.0}', '{"twice":2.0}', '{"twice":4.0}']
 
 
-def test_so_are_the_tools_and_a_mistake_is_one_line(submit):
+def test_a_tool_is_a_main_class_and_reports_a_mistake_in_one_line(submit):
     program = submit("com.yahoo.ml.caffe.tools.Vocab", "-output", "x", MASTER="local[1]")
     assert program.end() == 1
     (line,) = [text for text in program.complained().splitlines() if "HearthException" in text]

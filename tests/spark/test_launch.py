@@ -163,7 +163,7 @@ def test_a_file_that_changed_since_the_start_is_an_error_that_names_it(spark, st
     files = files_of(spark, tmp_path / "rows", 600)
     changed = str(sorted((tmp_path / "rows").glob("part-*"))[1])
 
-    def write_it_anew():
+    def rewrite():
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -173,7 +173,7 @@ def test_a_file_that_changed_since_the_start_is_an_error_that_names_it(spark, st
         r"part-00001\S* has \d+ bytes instead of \d+ \(seen from host \S+\): a run reads the files"
     )
     with pytest.raises(HearthError, match=said):
-        start(READS_OR_FAILS, before=write_it_anew, files=files, max_restarts=1)
+        start(READS_OR_FAILS, before=rewrite, files=files, max_restarts=1)
 
 
 CLOSES_AND_SPEAKS_LATE = """

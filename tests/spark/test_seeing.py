@@ -117,7 +117,7 @@ def test_the_timeline_has_layers_and_gradients_of_both_ranks(watched):
         assert len(in_memory) >= 81
 
 
-def test_without_the_flags_there_is_neither(spark, digits, tmp_path, monkeypatch):
+def test_without_the_flags_there_is_no_page_and_no_file(spark, digits, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     seen = []
     conf = digits.config(spark, digits.solver("cos", max_iter=3), clusterSize="2")

@@ -177,7 +177,7 @@ def test_a_missing_column_is_named_with_those_that_there_are(spark, frame, train
         features_of(spark, trained, without)
 
 
-def test_features_need_no_labels_where_none_is_asked_for(spark, net, rows, frame, trained):
+def test_features_need_no_labels_unless_they_are_requested(spark, net, rows, frame, trained):
     given = {row["id"]: row["image"] for row in rows}
     images = net.config(spark, IMAGES, "", model=trained.modelPath, features="data,ip")
     tops = net.config(spark, FRAMES, "", layer="CoSData", fields=TOPS, features="data,ip")

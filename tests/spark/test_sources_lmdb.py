@@ -136,7 +136,7 @@ def test_an_invalid_lmdb_is_a_one_line_error(spark, net, name, said):
     assert "\n" not in str(caught.value)
 
 
-def test_an_lmdb_that_is_read_again_in_each_epoch_gives_the_same_model_again(spark, net, database):
+def test_an_lmdb_that_is_read_again_in_each_epoch_trains_the_same_model_again(spark, net, database):
     models = []
     for _ in range(2):
         conf = net.config(spark, KIND, f"file:{database}", spill="off")

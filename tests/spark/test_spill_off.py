@@ -133,5 +133,5 @@ def test_rows_that_cannot_be_reread_are_refused_before_the_start(spark, digits, 
 
 
 def test_other_values_than_on_and_off_are_refused(spark, digits):
-    with pytest.raises(FlagError, match=r"-spill is 'never'; must be on or off"):
+    with pytest.raises(FlagError, match=r"-spill is 'never'; it must be on or off"):
         digits.config(spark, digits.solver("cos"), spill="never")

@@ -107,7 +107,7 @@ def test_megabytes_of_validations_are_returned_complete(spark, digits):
     assert len({tuple(row["many"]) for row in found}) == 70
 
 
-def test_a_sparkcontext_works_and_so_does_training_again(spark, digits):
+def test_a_sparkcontext_trains_and_tests_twice(spark, digits):
     context = spark.sparkContext
     for batch in (16, 32):
         conf = digits.config(context, digits.solver("cos", batch=batch, max_iter=20))

@@ -157,16 +157,16 @@ def test_later_epochs_without_a_program_that_takes_them_are_an_error(sc, notes):
 
 
 def test_later_epochs_of_a_feed_that_was_ended_are_an_error(sc, notes, monkeypatch):
-    from hearth.cluster.driver.feed_jobs import FeedJobs
+    from hearth.cluster.driver.row_sender import RowSender
 
     cluster = run(sc, take_all, notes, nodes=1, input_mode=SPARK)
-    replay = FeedJobs._replay
+    replay = RowSender._replay
 
     def end_before(*arguments):  # as another thread's shutdown() may do
         cluster.running.broadcast({"op": "end"})
         replay(*arguments)
 
-    monkeypatch.setattr(FeedJobs, "_replay", end_before)
+    monkeypatch.setattr(RowSender, "_replay", end_before)
     with pytest.raises(NodeError, match=r"ended by shutdown|returned before the later epochs"):
         cluster.train(sc.parallelize(range(40), 3), num_epochs=2, feed_timeout=40)
     cluster.shutdown()

@@ -85,7 +85,7 @@ def draw_train(draw, spark, cluster, first):
     return dict.fromkeys(numbers, epochs)
 
 
-def test_rows_of_tasks_that_fail_anywhere_are_given_once(spark, notes):
+def test_rows_of_tasks_that_fail_at_any_point_are_delivered_once(spark, notes):
     draw = random.Random(13)
     cluster = TFCluster.run(spark, take_all, notes, 2, 0, input_mode=SPARK)
     wanted = {}

@@ -167,9 +167,9 @@ def test_a_node_that_talks_nonsense_ends_the_wait_of_its_task(monkeypatch):
     node = Channel(theirs)
     monkeypatch.setattr(feed_task.Connection, "_open", lambda *_: Channel(ours))
     node.send({"op": "welcome"})
-    place = {"host_name": socket.gethostname(), "job_name": "worker", "task_index": 0}
+    node_facts = {"host_name": socket.gethostname(), "job_name": "worker", "task_index": 0}
     spec = FeedSpec(
-        KEY.hex(), ({**place, "addr": "a", "executor_pid": os.getpid()},), "input", 60.0, "f"
+        KEY.hex(), ({**node_facts, "addr": "a", "executor_pid": os.getpid()},), "input", 60.0, "f"
     )
 
     def nonsense():

@@ -54,7 +54,7 @@ VALUES = [[Decimal(1)], [1 + 2j], [2**64], {1, 2}, [np.float32(1)], [date(2026, 
 
 
 @pytest.mark.parametrize("value", VALUES)
-def test_everything_else_is_pythons_to_read(value):
+def test_other_pickles_are_left_to_pythons_unpickler(value):
     data = pickle.dumps(value)
     assert load_plain(data) is None
     assert pickles.load(data, from_remote=False) == value
@@ -86,7 +86,7 @@ def test_remote_pickles_run_no_code(function, tmp_path):
     assert target.exists() == (function is os.mkdir)
 
 
-def test_a_list_that_holds_itself():
+def test_a_list_that_contains_itself_is_read():
     loop = [1]
     loop.append(loop)
     again = load_plain(pickle.dumps(loop))
@@ -107,7 +107,7 @@ def check_damaged(load, whole):
         load(bytes(bad) + b".")  # "." ends a pickle
 
 
-def test_damaged_pickles_are_refused_or_read_and_never_more():
+def test_damaged_pickles_are_refused_or_read_without_a_crash():
     check_damaged(load_plain, pickle.dumps(list(PLAIN.values())))
 
 
@@ -296,15 +296,15 @@ NO_COLUMNS = [
 
 
 @pytest.mark.parametrize("rows", NO_COLUMNS, ids=lambda rows: repr(rows)[:30])
-def test_rows_that_are_no_columns(rows):
+def test_rows_that_do_not_form_columns_are_refused(rows):
     assert load_columns(pickle.dumps(rows)) is None
 
 
-def test_damaged_pickles_make_no_columns_or_some():
+def test_damaged_pickles_become_columns_or_are_refused_without_a_crash():
     check_damaged(load_columns, pickle.dumps(COLUMNS["tuples"]))
 
 
-def test_chunks_that_are_alike_make_one_minibatch_and_others_too():
+def test_chunks_of_the_same_and_of_different_types_form_one_minibatch():
     first, second = (pickled_arrays.load(pickle.dumps(rows)) for rows in ([[1.0]], [[2.0], [3.0]]))
     other = pickled_arrays.load(pickle.dumps([[4]]))
     np.testing.assert_array_equal(
@@ -316,7 +316,7 @@ def test_chunks_that_are_alike_make_one_minibatch_and_others_too():
     np.testing.assert_array_equal(mapped["x"], [2, 3])
 
 
-def test_a_batch_of_pickles_is_one_chunk_where_they_are_alike():
+def test_pickles_of_the_same_type_are_one_chunk():
     def load(*chunks):
         (batch,) = pickles.batches_of_pickles(pickle.dumps(rows) for rows in chunks)
         return pickled_arrays.load_batch(pa.record_batch(batch))

@@ -73,7 +73,7 @@ def test_arrays_of_a_ring_stay_when_their_batch_is_overwritten():
         assert pickle.loads(found[2 * i + 1][0].as_py()) == [[float(i)] * 2000]
 
 
-def test_a_batch_keeps_its_room_in_the_ring_until_it_is_opened():
+def test_a_batch_keeps_its_space_in_the_ring_until_it_is_opened():
     writer, reader = make_feed()
     writer.write(Pieces([b"a" * 40_000]), 10)
     batch, *_ = reader.next()

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hearth.cluster.driver import feed_jobs
+from hearth.cluster.driver import row_sender
 from hearth.cluster.errors import ClusterError, NodeError
 from tensorflowonspark import TFCluster
 
@@ -193,7 +193,7 @@ def test_without_restart_the_failure_reports_the_remaining_rows(sc, tmp_path, mo
         Path(folder, f"took{ctx.task_index}").touch()
         threading.Event().wait()
 
-    monkeypatch.setattr(feed_jobs, "_COUNT_S", 60.0)  # allows Spark's count time on a busy machine
+    monkeypatch.setattr(row_sender, "_COUNT_S", 60.0)  # allows Spark's count time on a busy machine
     cluster = TFCluster.run(sc, main, str(tmp_path), 2, 0, input_mode=SPARK)
     killed = []
     kill_when(cluster, lambda: len(list(tmp_path.iterdir())) == 2, killed)
@@ -337,6 +337,6 @@ def test_a_stream_cannot_feed_a_cluster_that_starts_again():
         def foreachRDD(self, _):
             pytest.fail("the stream was taken")
 
-    feeds = feed_jobs.FeedJobs(None, None, None, object(), None, None)
+    feeds = row_sender.RowSender(None, None, None, object(), None, None)
     with pytest.raises(ValueError, match="DStream cannot be replayed"):
         feeds.train(Stream(), 1, 600.0, "input")

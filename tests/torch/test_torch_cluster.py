@@ -14,7 +14,7 @@ from hearth.torch import NodeError, TorchCluster, process_group
 
 
 @pytest.mark.parametrize("backend", ["hearth", "gloo"])
-def test_the_ranks_meet_again_and_again_by_the_environment_alone(spark, notes, backend):
+def test_the_ranks_rendezvous_repeatedly_by_the_environment_alone(spark, notes, backend):
     def main(notes, ctx):
         import os
 
@@ -37,7 +37,7 @@ def test_the_ranks_meet_again_and_again_by_the_environment_alone(spark, notes, b
     assert notes.read() == {"worker0": [sums, [0, 2, 0, 2, 0]], "worker1": [sums, [1, 2, 1, 2, 0]]}
 
 
-def test_an_evaluator_is_no_rank(spark, notes):
+def test_an_evaluator_has_no_rank(spark, notes):
     def main(notes, ctx):
         import os
 

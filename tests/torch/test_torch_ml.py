@@ -178,7 +178,7 @@ def test_columns_of_any_names_are_read_and_kept_in_streams_too(spark, tmp_path):
         line_estimator().setInputCols(["two"]).fit(frame)
 
 
-def test_nulls_and_losses_that_are_no_numbers_end_a_training(spark):
+def test_nulls_and_losses_that_are_not_finite_end_a_training(spark):
     schema = "x array<float>, label array<float>"
     good = [([i / 8.0, 1.0], [i / 4.0]) for i in range(6)]
     nulls = [([1.0, None], [1.0]), ([1.0, 2.0], None), (None, [None])]

@@ -151,7 +151,7 @@ def server():
     [ESTIMATOR, VALIDATOR, DISTRIBUTOR],
     ids=["estimator", "cross-validator", "distributor"],
 )
-def test_a_connect_client(server, tmp_path, program):
+def test_a_program_runs_as_a_client_of_spark_connect(server, tmp_path, program):
     text = f"{CLIENT}{program}\nprint('all is well', flush=True)\n"
     command = [sys.executable, "-c", text, server, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=900)

@@ -12,7 +12,7 @@ import pytest
 from hearth.torch import NodeError, TorchCluster
 
 
-def trains_until_told(args, ctx):
+def train_until_stopped(args, ctx):
     """Ends only when the driver has received its reports and requests the end."""
     import numpy as np
     import torch
@@ -40,7 +40,7 @@ def test_reports_arrive_while_the_ranks_run_and_the_callback_ends_all_at_one_ste
         return report.step < 20
 
     cluster = TorchCluster.run(
-        spark, trains_until_told, {"rows": 7}, workers=2, feeds=(), log_dir=str(tmp_path),
+        spark, train_until_stopped, {"rows": 7}, workers=2, feeds=(), log_dir=str(tmp_path),
         on_report=on_report,
     )  # fmt: skip
     first, second = cluster.result()

@@ -60,8 +60,8 @@ class Tracked:
 def track_in(folder: Path) -> None:
     """Stores all further runs in this folder."""
     mlflow.set_tracking_uri(f"sqlite:///{folder}/runs.db")
-    place = (folder / "artifacts").as_uri()
-    mlflow.set_experiment(experiment_id=mlflow.create_experiment("hearth", artifact_location=place))
+    uri = (folder / "artifacts").as_uri()
+    mlflow.set_experiment(experiment_id=mlflow.create_experiment("hearth", artifact_location=uri))
 
 
 @contextmanager

@@ -140,7 +140,7 @@ def test_tensorflowonspark_can_be_imported(environment: Path, tmp_path: Path, ru
     run(environment, tmp_path, "python", "-c", code)
 
 
-def test_without_torch_all_but_caffe_is_there(
+def test_without_torch_everything_but_caffe_is_there(
     bare_environment: Path, tmp_path: Path, run: Run
 ) -> None:
     code = "import hearth.cluster, hearth.files; from hearth.native import _core; print('whole')"

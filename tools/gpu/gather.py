@@ -45,9 +45,9 @@ def copy_packages(home: Path) -> None:
         source = Path(name)
         if not WANTED.search(name) or UNWANTED.search(name) or not source.is_file():
             continue
-        place = home / name[1:]
-        place.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(source, place, follow_symlinks=False)
+        target = home / name[1:]
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(source, target, follow_symlinks=False)
 
 
 def copy_libraries(home: Path) -> None:

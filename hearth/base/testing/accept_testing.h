@@ -11,8 +11,8 @@
 
 namespace hearth {
 
-// Replaces accept4 in tests by a version with injected errors. Include in one file of a program.
-// Any thread.
+// Replaces accept4 in tests by a version with injected errors. Include it in only one file of a
+// program. Thread-safe.
 class FailingAccept {
  public:
   // The next calls fail with these errors, in order.
@@ -49,7 +49,7 @@ class FailingAccept {
 
 }  // namespace hearth
 
-// The connection stays in the queue if the call fails, as without free descriptors.
+// If the call fails, the connection stays in the queue, as it does when descriptors run out.
 extern "C" int accept4(int fd, sockaddr* address, socklen_t* size, int flags) {
   if (const int error = hearth::FailingAccept::Next()) {
     errno = error;

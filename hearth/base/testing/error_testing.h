@@ -20,7 +20,7 @@ inline Error Thrown(const std::function<void()>& call) {
   return {ErrorCode::kInternal, "nothing was thrown"};
 }
 
-// The same, for the code only.
+// Returns only the code of that Error.
 inline ErrorCode CodeOf(const std::function<void()>& call) { return Thrown(call).code(); }
 
 }  // namespace hearth

@@ -1,4 +1,4 @@
-// A folder for the files of tests, which no other process uses.
+// A private folder for the files of a test process.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 
 namespace hearth {
 
-// A new folder under testing::TempDir(), removed by the destructor, but not by a forked child's.
+// A new folder under testing::TempDir(), removed by the destructor, except in a forked child.
 class ProcessFolder {
  public:
   ProcessFolder() {
@@ -36,7 +36,7 @@ class ProcessFolder {
   const pid_t owner_ = ::getpid();
 };
 
-// The path of this process's folder, made by the first call.
+// The path of this process's folder, created by the first call.
 inline const std::string& TestFolder() {
   static const ProcessFolder folder;
   return folder.path();

@@ -1,4 +1,4 @@
-// Test support of batches.
+// Test helpers for batches.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ inline int64_t ResidentFileBytes() {
   int64_t total = 0;
   for (std::string name; status >> name;) {
     int64_t kilobytes = 0;
-    // The file system of the temporary directory determines which counter applies.
+    // Which counter applies depends on the file system of the temporary directory.
     if (name == "RssFile:" || name == "RssShmem:") status >> kilobytes;
     total += kilobytes << 10;
   }

@@ -25,7 +25,7 @@ bool IsArray(Param::DataType type) {
 
 CaffeOnSparkTop::CaffeOnSparkTop(const Param::TopBlob& param, Phase phase, bool resize)
     : param_(param) {
-  // An output size that is not set (0) is the input's.
+  // An unset output size (0) defaults to the input size.
   const auto or_input = [](int64_t out, int64_t in) { return out == 0 ? in : out; };
   Shape dims = {or_input(param.out_channels(), param.channels()),
                 or_input(param.out_height(), param.height()),
@@ -35,11 +35,11 @@ CaffeOnSparkTop::CaffeOnSparkTop(const Param::TopBlob& param, Phase phase, bool 
           param.sample_num_axes());
   if (IsImage(param.type())) {
     MakeImageReader(phase, resize);
-    // A crop in transform_param decides the size.
+    // The image reader's output size includes the crop of transform_param.
     dims = {images_->output().channels, images_->output().height, images_->output().width};
   }
   row_shape_.assign(dims.begin(), dims.begin() + param.sample_num_axes());
-  // 0 if a size is missing or too large, which CheckValues rejects.
+  // CheckValues rejects 0, which stands for a missing or too large size.
   count_ = CountOf(row_shape_).value_or(0);
   CheckValues();
 }
@@ -106,10 +106,11 @@ void CaffeOnSparkTop::ReadArray(const batch::ColumnView& column, int64_t row, fl
   const auto count = static_cast<int64_t>(values.size());
   Require(count <= count_, ErrorCode::kDataLoss,
           "column '{}' has {} values, more than the {} of its top", column.name(), count, count_);
-  // `out` still holds an earlier batch, whose values CaffeOnSpark leaves behind a shorter array.
+  // `out` still holds values of an earlier batch. CaffeOnSpark keeps them after a shorter array;
+  // here they are overwritten with zeros.
   std::fill(std::copy(values.begin(), values.end(), out), out + count_, 0.0f);
   if (count == count_) return;
-  // Rows are read on several threads.
+  // The flag is needed because several threads read rows.
   std::call_once(*padding_logged_, [&] {
     log::Warning(
         "Column '{}' has {} values for the {} of its top: shorter rows are padded with zeros",
@@ -117,7 +118,8 @@ void CaffeOnSparkTop::ReadArray(const batch::ColumnView& column, int64_t row, fl
   });
 }
 
-// A struct of height, width and image; the size is taken from the encoded image.
+// The column is a struct of height, width and image. Only the image is read, since the encoded
+// image contains its size.
 void CaffeOnSparkTop::ReadImageWithDim(const batch::ColumnView& column, int64_t row, uint64_t seed,
                                        float* out) const {
   const batch::ColumnView* image = column.FindChild("image");

@@ -1,4 +1,4 @@
-// One top of a CoSData layer: its column, and the conversion of the column's values to floats.
+// One top of a CoSData layer: reads its column and converts the values to floats.
 #pragma once
 
 #include <memory>
@@ -21,8 +21,8 @@ class CaffeOnSparkTop {
   const Shape& row_shape() const { return row_shape_; }
   bool transposed() const { return param_.transpose(); }
 
-  // Like RowBatches::ReadRow, for this top. Arrays shorter than the top are padded with zeros,
-  // which is logged once.
+  // Like RowBatches::ReadRow, for this top. Arrays shorter than the top are padded with zeros, and
+  // the first one is logged.
   void Read(const dataset::Minibatch::Row& row, uint64_t seed, float* out) const;
 
  private:

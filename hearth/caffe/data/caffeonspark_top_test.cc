@@ -65,7 +65,7 @@ TEST(CaffeOnSparkTop, PadsShorterArraysWithZerosAndRejectsLongerOnes) {
   EXPECT_THAT(ReadTop("name: 'floats' type: FLOAT_ARRAY channels: 1 height: 2 width: 2", batch),
               ElementsAre(0.5f, 1.5f, 2, 3));
   EXPECT_THAT(ReadTop(ints, batch, 2), ElementsAre(0, 0, 0));
-  std::vector<float> used = {7, 8, 9};  // holds another row's values
+  std::vector<float> used = {7, 8, 9};  // values of an earlier row
   MakeTop(ints).Read({batch.get(), 1}, 0, used.data());
   EXPECT_THAT(used, ElementsAre(1, 2, 0));
   EXPECT_THAT(TopError([&] { ReadTop(ints, batch, 3); }, ErrorCode::kDataLoss),
@@ -98,7 +98,7 @@ TEST(CaffeOnSparkTop, NamesContradictoryFields) {
               HasSubstr("channels, height and width must be above 0"));
   EXPECT_THAT(error("name: 'a' type: INT channels: 2 sample_num_axes: 1"),
               HasSubstr("single value"));
-  EXPECT_THAT(error("name: 'a' type: RAW_IMAGE"), HasSubstr("must all be given"));
+  EXPECT_THAT(error("name: 'a' type: RAW_IMAGE"), HasSubstr("set all three above 0"));
   EXPECT_THAT(error("name: 'a' type: RAW_IMAGE channels: 1 height: 4 width: 4 out_height: 2"),
               HasSubstr("out_channels x out_height x out_width is 0 x 2 x 0"));
   EXPECT_THAT(error("name: 'a' type: RAW_IMAGE channels: 1 height: 4 width: 4 sample_num_axes: 2"),

@@ -24,8 +24,8 @@ DataTransformer::DataTransformer(const TransformationParameter& param, Phase pha
   if (param.has_mean_file()) mean_ = ReadMeanFile(param.mean_file());
 }
 
-// The forced mode, else the net's number of channels; an image keeps its channels if that is
-// neither 1 nor 3.
+// The forced mode, if any; otherwise the mode with `channels` channels. If `channels` is neither 1
+// nor 3, images keep their channels.
 image::ColorMode DataTransformer::color_mode(int64_t channels) const {
   if (force_color_ || (!force_gray_ && channels == 3)) return image::ColorMode::kColor;
   if (force_gray_ || channels == 1) return image::ColorMode::kGray;
@@ -54,7 +54,8 @@ DataTransformer::Choice DataTransformer::Centre(int64_t height, int64_t width) c
 DataTransformer::Choice DataTransformer::Choose(int64_t height, int64_t width,
                                                 Random& random) const {
   Choice choice = Centre(height, width);
-  // In this order, which decides what a seed gives. Caffe mirrors in phase TEST as well.
+  // The random numbers must be drawn in this order, which determines the result for a seed. As in
+  // Caffe, images are mirrored in phase TEST, too.
   if (mirror_) choice.mirror = random.Below(2) == 1;
   if (crop_ > 0 && phase_ == TRAIN) {
     choice.top = static_cast<int64_t>(random.Below(height - crop_ + 1));
@@ -64,7 +65,7 @@ DataTransformer::Choice DataTransformer::Choose(int64_t height, int64_t width,
 }
 
 // out[c, y, x] = (image[c, top + y, left + x] - mean) * scale, in the order channels, rows,
-// columns; a mirrored row is written from its end.
+// columns. Mirrored rows are written from right to left.
 template <typename T>
 void DataTransformer::Run(const PixelView<T>& image, const Choice& choice, float* out) const {
   const int64_t height = OutputSize(image.height), width = OutputSize(image.width);
@@ -76,7 +77,8 @@ void DataTransformer::Run(const PixelView<T>& image, const Choice& choice, float
       const T* from = image.data + c * image.channel_stride + row * image.row_stride +
                       choice.left * image.column_stride;
       const float* mean_row = mean_.empty() ? nullptr : mean_.Row(c, row) + choice.left;
-      // Mirroring applies to the image after its mean was subtracted.
+      // The mean is subtracted before the image is mirrored, so the mean's columns stay as they
+      // are.
       float* to = choice.mirror ? out + width - 1 : out;
       const int64_t step = choice.mirror ? -1 : 1;
       for (int64_t x = 0; x < width; ++x) {

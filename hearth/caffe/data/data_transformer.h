@@ -10,14 +10,14 @@
 
 namespace hearth::caffe {
 
-// Pixels owned by the caller. Strides are in elements, to support both C,H,W and H,W,C.
+// A view of pixels that the caller owns. Strides are in elements and allow both C,H,W and H,W,C.
 template <typename T>
 struct PixelView {
   const T* data;
   int64_t channels, height, width;
   int64_t channel_stride, row_stride, column_stride;
 
-  // Packed as channels, rows, columns: raw bytes of Caffe's Datum.
+  // Packed in the order channels, rows, columns, like the raw bytes of Caffe's Datum.
   static PixelView Planes(const T* data, int64_t channels, int64_t height, int64_t width) {
     return {data, channels, height, width, height * width, width, 1};
   }
@@ -25,42 +25,42 @@ struct PixelView {
 
 PixelView<uint8_t> ViewOf(const image::Image& image);
 
-// transform_param: transforms an image for the net. Crops, mirrors, subtracts the mean and scales,
-// in this order. Immutable after construction and thread-safe.
+// Transforms images for the net as transform_param says: crops, mirrors, subtracts the mean and
+// scales, in this order. Immutable after construction and thread-safe.
 class DataTransformer {
  public:
   // Reads the mean file. Throws kInvalidArgument for mutually exclusive fields.
   DataTransformer(const TransformationParameter& param, Phase phase);
 
-  // Color mode to decode images in, for a net with that many channels.
+  // The color mode in which images are decoded for a net with that many channels.
   image::ColorMode color_mode(int64_t channels) const;
 
-  // Number of output rows (or columns) for `size` input ones.
+  // Number of output rows or columns for `size` input rows or columns.
   int64_t OutputSize(int64_t size) const { return crop_ > 0 ? crop_ : size; }
   bool crops() const { return crop_ > 0; }
 
   // Throws kDataLoss, naming both sizes, if an image is smaller than the crop or its size differs
-  // from the mean's.
+  // from the mean image's.
   void RequireFits(int64_t channels, int64_t height, int64_t width) const;
 
   // Returns true if Choose uses random numbers.
   bool is_random() const { return mirror_ || (crop_ > 0 && phase_ == TRAIN); }
 
-  // Chooses the transformation of one image: mirrored at random in both phases, cropped at random
-  // in TRAIN and from the center in TEST.
+  // Chooses how to transform one image. It is mirrored at random in both phases, and cropped at
+  // random in TRAIN but at the center in TEST.
   struct Choice {
     int64_t top = 0, left = 0;
     bool mirror = false;
   };
   Choice Choose(int64_t height, int64_t width, Random& random) const;
-  // The same without random numbers: for a transformer that is not random.
+  // The center crop, not mirrored. For transformers with is_random() == false.
   Choice Centre(int64_t height, int64_t width) const;
 
   // Writes channels x OutputSize(height) x OutputSize(width) floats. The image must pass
   // RequireFits.
   void Transform(const PixelView<uint8_t>& image, const Choice& choice, float* out) const;
   void Transform(const PixelView<float>& image, const Choice& choice, float* out) const;
-  // The same by the choice that `seed` determines. Throws as RequireFits does.
+  // Transforms with the random choices that follow from `seed`. Throws like RequireFits.
   template <typename T>
   void TransformBySeed(const PixelView<T>& image, uint64_t seed, float* out) const {
     RequireFits(image.channels, image.height, image.width);

@@ -26,25 +26,26 @@ Hdf5Handle SpaceOf(const Shape& shape) {
   return {H5Screate_simple(static_cast<int>(extents.size()), extents.data(), nullptr), H5Sclose};
 }
 
-// Bytes by which a file in memory grows.
+// The step, in bytes, by which a file in memory grows.
 constexpr size_t kMemoryStep = 1 << 20;
 
-// A file may claim values that it does not contain, which the library then fills in. Up to one
-// label per row of a million rows is accepted: writers of zeros may leave them unwritten. Beyond
-// that, a byte on disk counts for at most 1,100 values: deflate makes 1,032 bytes of one at most.
+// A file may claim values that it does not contain, which the HDF5 library then fills in. Up to
+// 2^20 values are always accepted, since writers may leave that many labels unwritten if all are
+// zero. Beyond that, each stored byte allows 1,100 values, because deflate expands one byte to at
+// most 1,032.
 constexpr int64_t kAlwaysTaken = 1 << 20;
 constexpr uint64_t kMaxValuesPerByte = 1100;
 
-// Bytes. Caffe's only text is the name of the weights' file in a solver's state.
+// In bytes. Caffe's only text is the name of the weights file in a solver's state.
 constexpr size_t kLongestText = 1 << 16;
 
-// Called by the library before it opens another file for a link.
+// The HDF5 library calls this before it follows a link to another file.
 herr_t RefuseLink(const char*, const char*, const char*, const char*, unsigned*, hid_t, void*) {
   return -1;
 }
 
-// Opens objects without following links to other files, which could be any file of this machine, or
-// one whose read never returns.
+// Options for opening objects without following links to other files. A link could name any file of
+// this machine, or one whose read blocks forever.
 hid_t WithinTheFile() {
   static const hid_t access = [] {
     const hid_t list = H5Pcreate(H5P_DATASET_ACCESS);
@@ -54,8 +55,8 @@ hid_t WithinTheFile() {
   return access;
 }
 
-// A dataset may keep its values in other files: raw ones (external), or datasets of other HDF5
-// files (virtual).
+// False if the dataset's values are in other files: raw files ("external") or datasets of other
+// HDF5 files ("virtual").
 bool HoldsItsValues(hid_t dataset) {
   const Hdf5Handle options(H5Dget_create_plist(dataset), H5Pclose);
   return H5Pget_external_count(options.get()) == 0 && H5Pget_layout(options.get()) != H5D_VIRTUAL;
@@ -68,7 +69,7 @@ class Hdf5File::Impl {
   Impl(std::string name, Hdf5Handle file) : name_(std::move(name)), file_(std::move(file)) {}
   ~Impl() {
     const Hdf5Lock lock;
-    // Closed before the lock is released; the member itself would be destroyed after that.
+    // Closes the file under the lock; the member itself is destroyed after the lock is released.
     const Hdf5Handle last = std::move(file_);
   }
 
@@ -79,8 +80,8 @@ class Hdf5File::Impl {
           Hdf5Reason());
   }
 
-  // Also false if a group on the path is missing. H5Lexists fails for a path whose parent does not
-  // exist, so each prefix is checked.
+  // Also returns false if a group on the path is missing. Checks each prefix, because H5Lexists
+  // fails for a path whose parent does not exist.
   bool Has(const std::string& path) const {
     for (size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
       if (H5Lexists(file_.get(), path.substr(0, end).c_str(), WithinTheFile()) <= 0) {
@@ -114,7 +115,7 @@ class Hdf5File::Impl {
     return {extents.begin(), extents.end()};
   }
 
-  // Throws if the dataset claims more values than it can contain.
+  // Throws if the dataset claims more values than its stored bytes can contain.
   int64_t CountOf(const std::string& path, const Hdf5Handle& dataset) const {
     const Shape shape = ShapeOf(dataset);
     const std::optional<int64_t> count = caffe::CountOf(shape);
@@ -127,7 +128,8 @@ class Hdf5File::Impl {
     return *count;
   }
 
-  // Values of a chunk, which the library reads in full; 0 if it is not chunked.
+  // Number of values in a chunk, which the library always reads in full; 0 if the dataset is not
+  // chunked.
   static int64_t ChunkCount(const Hdf5Handle& dataset) {
     const Hdf5Handle options(H5Dget_create_plist(dataset.get()), H5Pclose);
     std::array<hsize_t, H5S_MAX_RANK> extents{};
@@ -154,8 +156,8 @@ class Hdf5File::Impl {
           "cannot write the dataset {}", path);
   }
 
-  // An empty dataset that grows along its first axis. The library requires chunks for that; a chunk
-  // is what the first call appends.
+  // Creates an empty dataset that can grow along its first axis. The library requires chunks for
+  // that, so a chunk has the size of the first appended rows.
   void MakeGrowing(const std::string& path, const Shape& rows) {
     std::vector<hsize_t> extents = ToExtents(rows), limits = extents;
     const Hdf5Handle options(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
@@ -181,7 +183,7 @@ Hdf5File::Hdf5File(Hdf5File&&) noexcept = default;
 Hdf5File& Hdf5File::operator=(Hdf5File&&) noexcept = default;
 Hdf5File::~Hdf5File() = default;
 
-// Opens a file in memory, of which the library makes a copy.
+// Opens a file from its bytes, which the library copies.
 Hdf5File Hdf5File::OpenImage(const std::string& bytes, const std::string& uri) {
   const Hdf5Lock lock;
   // The library requires open files to have different names.
@@ -189,7 +191,7 @@ Hdf5File Hdf5File::OpenImage(const std::string& bytes, const std::string& uri) {
   const std::string name = fmt::format("image {}", ++count);
   const Hdf5Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
   H5Pset_fapl_core(access.get(), kMemoryStep, /*backing_store=*/false);
-  // Not modified: the library copies it.
+  // The cast is safe because the library only copies the bytes.
   H5Pset_file_image(access.get(), const_cast<char*>(bytes.data()), bytes.size());
   Hdf5Handle file(H5Fopen(name.c_str(), H5F_ACC_RDONLY, access.get()), H5Fclose);
   if (!file.ok())
@@ -249,7 +251,7 @@ bool Hdf5File::IsGroup(const std::string& path) const {
 
 std::string Hdf5File::Identity(const std::string& path) const {
   const Hdf5Lock lock;
-  H5G_stat_t info;  // the only form in all versions of the library
+  H5G_stat_t info;  // deprecated, but available in all versions of the library
   impl_->Check(H5Gget_objinfo(impl_->file(), path.c_str(), /*follow_link=*/true, &info) >= 0,
                "cannot inspect {}", path);
   return fmt::format("{} {} {} {}", info.fileno[0], info.fileno[1], info.objno[0], info.objno[1]);
@@ -260,9 +262,10 @@ std::vector<std::string> Hdf5File::Children(const std::string& group) const {
   Require(impl_->Has(group), ErrorCode::kNotFound, "{} has no group {}", impl_->name(), group);
   struct Found {
     std::vector<std::string> names;
-    std::string outside;  // a link to another file
+    std::string outside;  // name of a link to another file
   } found;
-  // Only notes what it finds: an exception must not pass through the library's C code.
+  // Records a foreign link instead of throwing: an exception must not pass through the library's C
+  // code.
   const H5L_iterate_t take = [](hid_t, const char* name, const H5L_info_t* link,
                                 void* out) -> herr_t {
     auto& here = *static_cast<Found*>(out);
@@ -317,7 +320,7 @@ std::string Hdf5File::ReadText(const std::string& path) const {
   std::string text(size, '\0');
   impl_->Check(H5Dread(dataset.get(), type.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, text.data()) >= 0,
                "cannot read the dataset {}", path);
-  // Shorter texts are padded with zeros.
+  // The library pads short texts with zeros.
   text.resize(std::min(text.size(), text.find('\0')));
   return text;
 }
@@ -357,8 +360,9 @@ void Hdf5File::AppendRows(const std::string& path, const Shape& shape, const flo
   const bool same_rows = std::equal(old.begin() + 1, old.end(), shape.begin() + 1, shape.end());
   Require(same_rows, ErrorCode::kInvalidArgument,
           "{}: rows of another shape cannot be added to the dataset {}", impl_->name(), path);
-  // Extends the dataset, then writes to the new part of its space, which is read again as it has
-  // grown. The flush puts the rows into the file, so that they survive a crash of the trainer.
+  // Extends the dataset and writes the rows to the new part. The data space is fetched again,
+  // because it has grown. The flush writes the rows to the file, so that they survive a crash of
+  // the trainer.
   std::vector<hsize_t> extents = ToExtents(shape), start(shape.size(), 0), count = extents;
   start[0] = static_cast<hsize_t>(old[0]);
   extents[0] += start[0];
@@ -382,7 +386,7 @@ void Hdf5File::Save(const std::string& uri) const {
     impl_->Check(H5Fget_file_image(impl_->file(), image.data(), image.size()) == size,
                  "cannot get its bytes");
   }
-  // Without the lock: writing to a remote file may take long.
+  // The lock is not held here, since writing to a remote file may take long.
   storage::AtomicFile file(uri);
   file.Append(image);
   file.Commit();

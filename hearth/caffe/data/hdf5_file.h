@@ -9,13 +9,15 @@
 
 namespace hearth::caffe {
 
-// Failures name the file and the object: kNotFound, or kDataLoss for unreadable data. Reading takes
-// no more memory than a large multiple of the file's size, whatever the file claims.
+// Error messages name the file and the object. The code is kNotFound for missing objects and
+// kDataLoss for unreadable data. Memory use is limited to a large multiple of the file's size,
+// whatever sizes the file claims.
 class Hdf5File {
  public:
-  // Opens for reading. The library itself may crash on a damaged file (docs/decisions/063-...).
+  // Opens a file for reading. The HDF5 library may crash on a damaged file
+  // (docs/decisions/063-...).
   static Hdf5File Open(const std::string& uri);
-  // Creates or replaces a file, which grows while it is written.
+  // Creates or replaces a file on disk. Rows are written to it as they are appended.
   static Hdf5File Create(const std::string& uri);
   // Creates a file in memory; Save writes it.
   static Hdf5File InMemory();
@@ -24,13 +26,14 @@ class Hdf5File {
   Hdf5File& operator=(Hdf5File&&) noexcept;
   ~Hdf5File();
 
-  // Name of the file in messages.
+  // The file's name in messages.
   const std::string& name() const;
   bool Has(const std::string& path) const;
   bool IsGroup(const std::string& path) const;
-  // Equal for all names of one group or dataset: links give it several.
+  // Identifies a group or dataset: equal for all names that links give it.
   std::string Identity(const std::string& path) const;
-  // Names of a group's members, in alphabetical order. Throws if one is a link to another file.
+  // Names of a group's members, in alphabetical order. Throws if a member is a link to another
+  // file.
   std::vector<std::string> Children(const std::string& group) const;
   // Shape of a numeric dataset.
   std::vector<int64_t> ShapeOf(const std::string& path) const;
@@ -43,11 +46,11 @@ class Hdf5File {
   void WriteFloats(const std::string& path, const std::vector<int64_t>& shape, const float* values);
   void WriteInt(const std::string& path, int value);
   void WriteText(const std::string& path, const std::string& text);
-  // Appends rows to the dataset, which the first call creates. `shape` is that of the new rows.
-  // They are in the file on return.
+  // Appends rows to the dataset, which the first call creates. `shape` is the shape of the new
+  // rows. On return they have been flushed to the file.
   void AppendRows(const std::string& path, const std::vector<int64_t>& shape, const float* values);
 
-  // Writes a file that was created in memory to disk; it appears when it is complete.
+  // Writes a file that was created in memory to `uri`, where it appears only when complete.
   void Save(const std::string& uri) const;
 
  private:

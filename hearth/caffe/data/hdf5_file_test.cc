@@ -83,7 +83,7 @@ TEST_F(Hdf5FileTest, NamesObjectsThatAreMissingOrOfAnotherKind) {
               ThrowsMessage<Error>(HasSubstr("cannot create the dataset /x")));
 }
 
-// A dataset without values: the library would fill in as many as it claims.
+// Creates a dataset without stored values. The library would fill in as many values as it claims.
 void MakeEmptyDataset(const std::string& path, std::vector<hsize_t> extents, hsize_t chunk = 0) {
   const Hdf5Handle file(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT), H5Fclose);
   const Hdf5Handle options(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
@@ -144,7 +144,7 @@ TEST_F(Hdf5FileTest, DoesNotReadValuesOfOtherFiles) {
   fs::remove(other);
 }
 
-// Through a link to another file, and through one to that link.
+// Covers a link to another file, and a soft link through that link.
 TEST_F(Hdf5FileTest, DoesNotFollowLinksToOtherFiles) {
   const std::string other = path_ + ".other";
   Hdf5File file = Hdf5File::InMemory();

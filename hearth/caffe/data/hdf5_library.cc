@@ -13,11 +13,11 @@ std::mutex& Hdf5Mutex() {
 
 }  // namespace
 
-// The setting belongs to the calling thread, so each lock repeats it.
+// The setting is per thread, so each lock turns the error output off for its thread.
 Hdf5Lock::Hdf5Lock() : guard_(Hdf5Mutex()) { H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr); }
 
 std::string Hdf5Reason() {
-  // Upwards, the first entry of the error stack is the innermost function's: the cause.
+  // Walking upwards starts at the innermost function, whose entry names the cause.
   std::string reason;
   const H5E_walk2_t take = [](unsigned, const H5E_error2_t* error, void* out) -> herr_t {
     auto& text = *static_cast<std::string*>(out);

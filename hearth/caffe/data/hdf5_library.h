@@ -1,4 +1,4 @@
-// Serializes calls of the HDF5 library and adds its error reports to our errors.
+// Serializes calls of the HDF5 library and adds its error messages to our errors.
 #pragma once
 
 #include <mutex>
@@ -6,17 +6,17 @@
 
 namespace hearth::caffe {
 
-// Held during each call: the library is thread-safe only if it was built with that option.
+// Must be held during each call, because only some builds of the library are thread-safe.
 class Hdf5Lock {
  public:
-  // Also turns off the library's reports to stderr, which is a per-thread setting.
+  // Also turns off the library's error output to stderr for this thread.
   Hdf5Lock();
 
  private:
   std::lock_guard<std::mutex> guard_;
 };
 
-// The library's message on this thread's last failed call, after a colon; may be empty.
+// ": " and the library's message on this thread's last failed call; empty if there is none.
 std::string Hdf5Reason();
 
 }  // namespace hearth::caffe

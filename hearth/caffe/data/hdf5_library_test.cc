@@ -31,12 +31,12 @@ TEST(Hdf5Library, GivesTheReasonOfAFailedCallInsteadOfPrintingIt) {
 
 TEST(Hdf5Library, HasNoReasonWithoutAFailure) {
   const Hdf5Lock lock;
-  const hid_t type = H5Tcopy(H5T_NATIVE_FLOAT);  // clears what failed before
+  const hid_t type = H5Tcopy(H5T_NATIVE_FLOAT);  // clears earlier errors
   EXPECT_EQ(Hdf5Reason(), "");
   H5Tclose(type);
 }
 
-// The setting is per thread; the library must not be used by two at once.
+// Error output must be off in every thread, and two threads must never use the library at once.
 TEST(Hdf5Library, OneThreadUsesItAtATime) {
   testing::internal::CaptureStderr();
   int users = 0, most = 0;

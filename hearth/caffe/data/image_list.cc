@@ -27,12 +27,12 @@ std::vector<ListedImage> ReadImageList(const std::string& uri) {
   for (int number = 1; std::getline(text, whole); ++number) {
     const std::string_view line = Trim(whole);
     if (line.empty()) continue;
-    // The label is what follows the last blank: a path may contain blanks, as in Caffe.
+    // The label is the text after the last blank because, as in Caffe, a path may contain blanks.
     const size_t gap = line.find_last_of(kBlanks);
     ListedImage image;
     const char* const end = line.data() + line.size();
     const char* const label = gap == std::string_view::npos ? end : line.data() + gap + 1;
-    // The whole rest must be the number: Caffe's atoi takes any text for 0.
+    // Requires the whole text to be a number; Caffe's atoi reads any other text as 0.
     const auto [stop, error] = std::from_chars(label, end, image.label);
     Require(error == std::errc() && stop == end, ErrorCode::kInvalidArgument,
             "{}:{}: '{}' does not end in an integer label", uri, number, line);

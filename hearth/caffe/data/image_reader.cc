@@ -10,7 +10,8 @@
 namespace hearth::caffe {
 namespace {
 
-// Raw images have whole planes, one channel after another; Resize takes interleaved pixels.
+// Converts a raw image, which stores one channel after another, to the interleaved pixels that
+// Resize requires.
 image::Image ToImage(std::string_view planes, const ImageSize& size) {
   image::Image image{size.height, size.width, size.channels, std::vector<uint8_t>(size.count())};
   const int64_t plane = size.height * size.width;
@@ -23,7 +24,8 @@ image::Image ToImage(std::string_view planes, const ImageSize& size) {
 }
 
 void RequireCount(size_t count, const ImageSize& size, const char* unit) {
-  const std::array dimensions = {size.channels, size.height, size.width};  // may be a row's
+  // The sizes may come from a row, so their product may overflow.
+  const std::array dimensions = {size.channels, size.height, size.width};
   Require(CountOf(dimensions) == static_cast<int64_t>(count), ErrorCode::kDataLoss,
           "{} {} are not an image of {} x {} x {}", count, unit, size.channels, size.height,
           size.width);
@@ -35,12 +37,12 @@ ImageReader::ImageReader(const TransformationParameter& transform, Phase phase, 
                          bool resize)
     : transformer_(transform, phase), input_(input), resize_(resize) {
   Require(input.channels > 0 && input.height > 0 && input.width > 0, ErrorCode::kInvalidArgument,
-          "images of {} x {} x {}: channels, height and width must all be given", input.channels,
-          input.height, input.width);
+          "images cannot have {} channels, height {} and width {}: set all three above 0",
+          input.channels, input.height, input.width);
   output_ = {input.channels, transformer_.OutputSize(input.height),
              transformer_.OutputSize(input.width)};
-  // mean_values that do not fit the channels would make every row invalid, so they are an error
-  // here. A mean file and a crop larger than `input` are compared with each row's own image later.
+  // Checks mean_values here, since a wrong number of them would make every row invalid. A mean
+  // file, and a crop larger than `input`, are checked against each row's image instead.
   if (!transform.has_mean_file() && input.height >= output_.height &&
       input.width >= output_.width) {
     transformer_.RequireFits(input.channels, input.height, input.width);
@@ -79,8 +81,8 @@ void ImageReader::ReadImage(const image::Image& image, uint64_t seed, float* out
 
 template <typename T>
 void ImageReader::Transform(const PixelView<T>& image, uint64_t seed, float* out) const {
-  // With a crop, images of any size that is large enough are accepted, as their output has one
-  // size.
+  // With a crop, the output always has the same size, so any image that is large enough for the
+  // crop is accepted.
   const bool same_size = image.height == input_.height && image.width == input_.width;
   Require(image.channels == input_.channels && (same_size || transformer_.crops()),
           ErrorCode::kDataLoss, "an image of {} x {} x {} does not match the layer's {} x {} x {}",

@@ -1,5 +1,5 @@
-// Converts images of rows to the floats of a data layer's top: decodes, resizes and transforms
-// them, and rejects those of a wrong size. Immutable after construction and thread-safe.
+// Converts the images of rows to the floats of a data layer's top: decodes, resizes and transforms
+// them, and rejects images of a wrong size. Immutable after construction and thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -18,12 +18,12 @@ struct ImageSize {
   bool operator==(const ImageSize&) const = default;
 };
 
-// All reading functions write output().count() floats, derive random choices from `seed` alone, and
-// throw kDataLoss, with the reason, for an invalid image.
+// Each Read function writes output().count() floats. Its random choices depend on `seed` only. It
+// throws kDataLoss, with the reason, for an invalid image.
 class ImageReader {
  public:
-  // Images have the size `input`, or are resized to it if `resize` is set. With a crop and without
-  // `resize`, any image that is large enough for the crop is accepted.
+  // Each image must have the size `input`, unless `resize` is set: then it is resized to `input`.
+  // With a crop and without `resize`, any image that is large enough for the crop is accepted.
   ImageReader(const TransformationParameter& transform, Phase phase, ImageSize input, bool resize);
 
   const ImageSize& output() const { return output_; }
@@ -32,7 +32,7 @@ class ImageReader {
   void ReadEncoded(std::string_view bytes, uint64_t seed, float* out) const;
   // One byte per value, in the order channels, rows, columns.
   void ReadRaw(std::string_view bytes, ImageSize size, uint64_t seed, float* out) const;
-  // The same as floats; never resized.
+  // One float per value, in the same order. These images are never resized.
   void ReadFloats(std::span<const float> values, ImageSize size, uint64_t seed, float* out) const;
 
  private:

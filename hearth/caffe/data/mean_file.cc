@@ -14,10 +14,10 @@ MeanImage ReadMeanFile(const std::string& uri) {
   BlobProto proto;
   ParseWire(storage::ReadFile(uri), uri, &proto);
   std::vector<int64_t> shape = ShapeOf(proto);
-  // Builds of Caffe for double write double_data alone.
+  // Builds of Caffe for double write only double_data.
   std::vector<float> values = proto.data();
   if (values.empty()) values.assign(proto.double_data().begin(), proto.double_data().end());
-  // The number of images, 1.
+  // Drops a leading 1, the number of images.
   while (shape.size() > 3 && shape.front() == 1) shape.erase(shape.begin());
   const auto count = static_cast<int64_t>(values.size());
   Require(shape.size() == 3 && CountOf(shape) == count, ErrorCode::kDataLoss,
@@ -26,7 +26,7 @@ MeanImage ReadMeanFile(const std::string& uri) {
   return {shape[0], shape[1], shape[2], std::move(values)};
 }
 
-// Writes the shape as num, channels, height and width, which readers of every version support.
+// Writes the shape as num, channels, height and width, which every version of Caffe can read.
 void WriteMeanFile(const MeanImage& mean, const std::string& uri) {
   BlobProto proto;
   proto.set_num(1);

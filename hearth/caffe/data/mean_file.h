@@ -1,4 +1,5 @@
-// Reads and writes the mean image of a data set, as compute_image_mean writes it for mean_file.
+// Reads and writes the mean image of a data set: the file that compute_image_mean writes and
+// mean_file names.
 #pragma once
 
 #include <cstdint>
@@ -7,10 +8,10 @@
 
 namespace hearth::caffe {
 
-// The mean of each value of a data set's images.
+// The mean over a data set's images, for each channel and pixel.
 struct MeanImage {
   int64_t channels = 0, height = 0, width = 0;
-  std::vector<float> values;  // channels, rows, columns; empty without a mean
+  std::vector<float> values;  // in the order channels, rows, columns; empty if there is no mean
 
   bool empty() const { return values.empty(); }
   const float* Row(int64_t channel, int64_t row) const {
@@ -18,7 +19,7 @@ struct MeanImage {
   }
 };
 
-// Reads a binaryproto of any version. Throws kDataLoss unless it holds a single image.
+// Reads a binaryproto of any Caffe version. Throws kDataLoss unless it contains a single image.
 MeanImage ReadMeanFile(const std::string& uri);
 void WriteMeanFile(const MeanImage& mean, const std::string& uri);
 

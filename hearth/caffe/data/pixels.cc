@@ -13,7 +13,7 @@ ImageSize SizeOf(const Datum& datum) { return {datum.channels(), datum.height(),
 
 void RequireImage(const Datum& datum) {
   const ImageSize size = SizeOf(datum);
-  // Bounded before the multiplication: they come from a file. (2^20)^3 fits 64 bits.
+  // Sizes from a file are limited before they are multiplied. (2^20)^3 fits 64 bits.
   constexpr int64_t kMost = 1 << 20;
   const bool possible = std::min({size.channels, size.height, size.width}) > 0 &&
                         std::max({size.channels, size.height, size.width}) <= kMost;
@@ -26,7 +26,7 @@ void RequireImage(const Datum& datum) {
 
 }  // namespace
 
-// An encoded image has its own size; the Datum's fields are often 0 then.
+// An encoded image contains its size. The Datum's size fields are often 0 then.
 Pixels::Pixels(Datum datum, image::ColorMode mode) {
   if (datum.encoded()) {
     values_ = image::DecodeImage(datum.data(), mode);
@@ -45,7 +45,7 @@ void Pixels::Transform(const DataTransformer& transformer, uint64_t seed, float*
     return transformer.TransformBySeed(ViewOf(*image), seed, out);
   }
   const Datum& datum = std::get<Datum>(values_);
-  // A Datum's values are channels x rows x columns: bytes, or else float_data.
+  // The values are in the order channels, rows, columns: bytes, or else float_data.
   const auto planes = [&](const auto* values) {
     using T = std::remove_cvref_t<decltype(*values)>;
     transformer.TransformBySeed(

@@ -8,16 +8,16 @@
 
 namespace hearth::caffe {
 
-// An image from a file of any kind: decoded, or the raw values of a Datum.
+// An image from any kind of file: either decoded, or the raw values of a Datum.
 class Pixels {
  public:
   explicit Pixels(image::Image image) : values_(std::move(image)) {}
-  // A Datum's image, decoded if it is encoded. Throws kDataLoss if it has none.
+  // Decodes the Datum's image if it is encoded. Throws kDataLoss if there is no image.
   Pixels(Datum datum, image::ColorMode mode);
 
   ImageSize size() const;
-  // Writes the transformed image, with random choices from `seed`. Throws kDataLoss if its size is
-  // wrong.
+  // Writes the transformed image to `out`. Random choices depend on `seed` only. Throws kDataLoss
+  // if the image has a wrong size.
   void Transform(const DataTransformer& transformer, uint64_t seed, float* out) const;
 
  private:

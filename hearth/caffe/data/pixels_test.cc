@@ -45,7 +45,7 @@ TEST(PixelsTest, AnEncodedDatumHasTheSizeOfItsImage) {
   EXPECT_EQ(Pixels(datum, image::ColorMode::kColor).size().count(), 3 * 4 * 6);
 }
 
-// The sizes come from a file: they must neither overflow nor describe other memory.
+// Sizes from a file must neither overflow nor refer to memory outside the values.
 TEST(PixelsTest, ADatumWhoseSizeIsNotThatOfItsValuesIsRejected) {
   for (const auto& [channels, height, width] :
        {std::tuple{1, 1, 4}, {0, 1, 3}, {-1, -1, 3}, {1 << 30, 1 << 30, 1 << 30}}) {

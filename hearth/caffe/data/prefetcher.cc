@@ -15,7 +15,7 @@ void DataBatch::Top::Reshape(Shape new_shape) {
 Prefetcher::Prefetcher(int depth, std::unique_ptr<BatchSource> source)
     : source_(std::move(source)) {
   for (int i = 0; i < std::max(1, depth); ++i) free_.push_back(std::make_unique<DataBatch>());
-  // Last, since the thread uses all other members.
+  // Started last, because the thread uses all other members.
   thread_ = Thread("prefetch", [this] { Run(); });
 }
 
@@ -24,21 +24,22 @@ Prefetcher::~Prefetcher() {
     const std::lock_guard lock(mutex_);
     stop_ = true;
   }
-  // thread_, the last member, then joins before the others are destroyed.
+  // thread_ is the last member, so it is joined before the others are destroyed.
   changed_.notify_all();
 }
 
-// Batches go round: the thread fills one of free_ and puts it into full_; the caller has current_,
-// which returns to free_ with the next call. So `depth` batches are ready or being filled, plus one
-// in use.
+// Batches are recycled: the thread fills a batch from free_ and appends it to full_. The caller
+// uses current_, which returns to free_ on the next call. So up to `depth` batches are ready or
+// being filled, and one more is in use.
 const DataBatch& Prefetcher::Next() {
   std::unique_lock lock(mutex_);
-  // A requested epoch must have begun: until then, `full_` and `over_` are those of the old one.
+  // Waits until a requested epoch has begun; before that, `full_` and `over_` describe the old
+  // epoch.
   changed_.wait(lock,
                 [this] { return error_ || (next_epochs_ == 0 && (!full_.empty() || over_)); });
-  // Full batches before the error: those that were read before the failure are still delivered.
+  // Batches that were read before a failure are delivered before the error.
   if (!full_.empty()) {
-    // The previous batch was valid until now.
+    // The caller's previous batch is valid until this point.
     free_.push_back(std::move(current_));
     current_ = std::move(full_.front());
     full_.pop_front();
@@ -55,7 +56,7 @@ const DataBatch& Prefetcher::Next() {
 void Prefetcher::NextEpoch() {
   const std::lock_guard lock(mutex_);
   if (error_) std::rethrow_exception(error_);
-  // The thread may be filling a batch of the old epoch; it discards that one when it sees the
+  // The thread may be filling a batch of the old epoch; it discards this batch when it sees the
   // request.
   ++next_epochs_;
   for (auto& batch : full_) free_.push_back(std::move(batch));
@@ -68,15 +69,15 @@ void Prefetcher::Run() {
   try {
     while (RunOnce(lock)) changed_.notify_all();
   } catch (...) {
-    // The source threw while the lock was released.
+    // If the source threw, the lock is not held.
     if (!lock.owns_lock()) lock.lock();
     error_ = std::current_exception();
     changed_.notify_all();
   }
 }
 
-// Returns false when the thread must stop. The lock is released while the source works: only this
-// thread calls it, and it may take long.
+// Returns false when the thread must stop. Releases the lock while the source works, which may take
+// long; only this thread calls the source.
 bool Prefetcher::RunOnce(std::unique_lock<std::mutex>& lock) {
   changed_.wait(lock, [this] { return stop_ || next_epochs_ > 0 || (!over_ && !free_.empty()); });
   if (stop_) return false;
@@ -84,7 +85,7 @@ bool Prefetcher::RunOnce(std::unique_lock<std::mutex>& lock) {
     lock.unlock();
     source_->NextEpoch();
     lock.lock();
-    // Only now: Next() must not return before the source is in the new epoch.
+    // Decremented only now, because Next() must not return before the source is in the new epoch.
     --next_epochs_;
     over_ = false;
     return true;
@@ -96,7 +97,7 @@ bool Prefetcher::RunOnce(std::unique_lock<std::mutex>& lock) {
   batch->invalid_rows.clear();
   const bool filled = source_->Fill(batch.get());
   lock.lock();
-  // The last batch of an epoch is delivered as well: it may report invalid rows.
+  // The last batch of an epoch is delivered even if it is empty, since it may report invalid rows.
   over_ = !filled;
   (next_epochs_ > 0 ? free_ : full_).push_back(std::move(batch));
   return true;

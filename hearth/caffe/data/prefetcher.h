@@ -15,39 +15,40 @@
 
 namespace hearth::caffe {
 
-// A minibatch: values of all tops of a data layer.
+// A minibatch: the values of all tops of a data layer.
 struct DataBatch {
   // Values of one top.
   struct Top {
-    Shape shape;  // empty if the layer knows it
+    Shape shape;  // empty if the layer knows the shape
     std::vector<float> values;
 
-    // Resizes the buffer for a new shape; the values are those of an earlier batch.
+    // Sets the shape and resizes `values`, which still contains values of an earlier batch.
     void Reshape(Shape new_shape);
   };
-  // A skipped row, and why it is invalid.
+  // A skipped row, and the reason why it is invalid.
   struct InvalidRow {
     std::string id, reason;
   };
 
   std::vector<Top> tops;
-  std::vector<InvalidRow> invalid_rows;  // replaced by other rows
-  // The rows read, without invalid ones, for layers that are fed by rows.
+  std::vector<InvalidRow> invalid_rows;  // other rows replaced them
+  // The valid rows that were read, for layers that read rows.
   dataset::Minibatch rows;
 };
 
-// Source of a Prefetcher's batches. Used by its thread alone.
+// The source of a Prefetcher's batches. Only the Prefetcher's thread calls it.
 class BatchSource {
  public:
   virtual ~BatchSource() = default;
-  // Fills a used or empty batch. Returns false at the end of the epoch: the batch's other content,
-  // such as invalid rows, is delivered once; then only NextEpoch() continues.
+  // Fills `batch`, which is empty or was used before. Returns false at the end of the epoch. This
+  // last batch is still delivered, because it may contain invalid rows. After that, only
+  // NextEpoch() continues.
   virtual bool Fill(DataBatch* batch) = 0;
   virtual void NextEpoch() {}
 };
 
-// All calls from one thread. A wait, also the destructor's for the batch in progress, ends when the
-// source's does: at its deadline, or when a file is read. Not movable.
+// All calls must come from one thread. These calls and the destructor may wait until the source
+// finishes a batch: until its deadline, or until a file is read. Not movable.
 class Prefetcher {
  public:
   // Keeps up to `depth` batches ready.
@@ -56,11 +57,12 @@ class Prefetcher {
   Prefetcher(const Prefetcher&) = delete;
   Prefetcher& operator=(const Prefetcher&) = delete;
 
-  // Valid until the next call. After the end of an epoch, returns batches without rows. If the
-  // source fails, the batches before the failure are delivered, then it is thrown, at this and
-  // every later call.
+  // Returns the next batch, which is valid until the next call. After the end of an epoch, batches
+  // have no rows. If the source fails, the batches from before the failure are delivered first;
+  // then this and every later call throws the source's error.
   const DataBatch& Next();
-  // Drops prepared batches of this epoch. Throws the source's failure.
+  // Discards the prepared batches of the current epoch and requests the next epoch. Throws the
+  // source's error if it has failed.
   void NextEpoch();
 
  private:
@@ -72,8 +74,8 @@ class Prefetcher {
   std::condition_variable changed_;
   std::deque<std::unique_ptr<DataBatch>> free_, full_;
   std::unique_ptr<DataBatch> current_ = std::make_unique<DataBatch>();
-  int next_epochs_ = 0;  // requested, but not begun
-  bool over_ = false;    // the epoch has ended
+  int next_epochs_ = 0;  // epochs requested but not begun
+  bool over_ = false;    // true if the epoch has ended
   bool stop_ = false;
   std::exception_ptr error_;
   Thread thread_;

@@ -86,7 +86,7 @@ TEST(Prefetcher, StopsOnDestruction) {
   Prefetcher prefetcher(2, Counting(&filled));
 }
 
-// Epoch e has the numbers 10 * e and up, four of them.
+// Each epoch e has four numbers, starting at 10 * e.
 TEST(Prefetcher, BeginsEveryRequestedEpochWhateverIsReady) {
   int epoch = 0, next = 0;
   Prefetcher prefetcher(3, From(

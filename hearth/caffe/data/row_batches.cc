@@ -35,8 +35,9 @@ void RowBatches::NextEpoch() {
   pending_position_ = rows_taken_ = 0;
 }
 
-// Moves rows from pending_ to the batch until that is full. Always requests a whole minibatch: the
-// source's round-robin distribution over several devices depends on equal requests.
+// Moves rows from pending_ to the batch until the batch is full or pending_ is empty. It always
+// requests a whole minibatch from the source, because round-robin distribution over several devices
+// depends on requests of equal size.
 bool RowBatches::TakeRows(DataBatch* batch) {
   dataset::Minibatch& rows = batch->rows;
   if (pending_position_ == pending_.size()) {
@@ -47,8 +48,8 @@ bool RowBatches::TakeRows(DataBatch* batch) {
       std::min(pending_.size() - pending_position_, options_.batch_size - rows.size());
   const auto first = pending_.rows.begin() + pending_position_;
   rows.rows.insert(rows.rows.end(), first, first + count);
-  // Rows point into the source's memory, which these owners keep; both batches that a minibatch of
-  // the source is split between hold all of them.
+  // Rows point into the source's memory, which these owners keep alive. If a source's minibatch is
+  // split between two batches, both hold all of its owners.
   rows.keep_alive.insert(rows.keep_alive.end(), pending_.keep_alive.begin(),
                          pending_.keep_alive.end());
   pending_position_ += count;
@@ -59,13 +60,13 @@ bool RowBatches::TakeRows(DataBatch* batch) {
   return true;
 }
 
-// Reads the values of rows `first` and up. A row's seed follows from its number in the epoch, so
-// its random choices do not depend on batches or threads.
+// Reads the values of rows `first` and up. A row's seed depends on its number in the epoch, so its
+// random choices do not depend on batches or threads.
 void RowBatches::ReadRows(int64_t first, DataBatch* batch) {
   const int64_t count = batch->rows.size() - first;
   const uint64_t epoch_seed = MixSeed(options_.seed, source_->epoch());
   std::vector<std::string> reasons(count);
-  // Threads take one row after another, as images differ much in the time that they take.
+  // Each thread takes the next unread row, because reading times of images differ widely.
   std::atomic<int64_t> position{0};
   const auto work = [&](int64_t) {
     std::vector<float*> tops(batch->tops.size());
@@ -84,11 +85,11 @@ void RowBatches::ReadRows(int64_t first, DataBatch* batch) {
   const int threads = static_cast<int>(std::min<int64_t>(options_.threads, count));
   ForEach(threads, threads, work);
   DropInvalidRows(first, reasons, batch);
-  // After DropInvalidRows, which names rows by their number.
+  // Updated after DropInvalidRows, which derives row numbers from it.
   rows_taken_ += count;
 }
 
-// Closes the gaps of invalid rows; the others keep their order.
+// Removes invalid rows and their values; the others keep their order.
 void RowBatches::DropInvalidRows(int64_t first, const std::vector<std::string>& reasons,
                                  DataBatch* batch) {
   std::vector<dataset::Minibatch::Row>& rows = batch->rows.rows;

@@ -1,4 +1,4 @@
-// Batches of rows from a stream, whose values the layer computes row by row.
+// Batches of rows from a stream. The layer computes the values of the tops row by row.
 #pragma once
 
 #include <cstdint>
@@ -12,27 +12,26 @@
 
 namespace hearth::caffe {
 
-// Invalid rows are left out with all their columns, named in the batch, and replaced by the
-// following rows.
+// An invalid row is dropped from all columns, reported in the batch, and replaced by the next row.
 class RowBatches : public BatchSource {
  public:
-  // Writes one row's values into each top. Called from several threads. `seed` is the row's own,
-  // and depends only on the options' seed, the epoch and the row's position in it. kDataLoss marks
-  // a row as invalid; every other failure ends the stream.
+  // Writes one row's values into each top. Called from several threads. `seed` is different for
+  // each row and depends only on the options' seed, the epoch and the row's position in it.
+  // kDataLoss marks a row as invalid; any other error ends the stream.
   using ReadRow = std::function<void(const dataset::Minibatch::Row& row, uint64_t seed,
                                      const std::vector<float*>& tops)>;
   // Options of RowBatches.
   struct Options {
     int64_t batch_size = 1;
-    std::vector<int64_t> row_sizes;  // floats per row, for each top
-    int threads = 1;                 // for reading rows
+    std::vector<int64_t> row_sizes;  // number of floats per row, for each top
+    int threads = 1;                 // threads that read rows
     uint64_t seed = 0;
   };
 
   RowBatches(std::shared_ptr<dataset::MinibatchSource> source, Options options, ReadRow read_row);
 
-  // batch_size rows, fewer at the end of an epoch. A top has its rows' values consecutively, and
-  // capacity for batch_size rows.
+  // Fills the batch with batch_size rows, or fewer at the end of an epoch. Each top stores the
+  // values of its rows consecutively and has space for batch_size rows.
   bool Fill(DataBatch* batch) override;
   void NextEpoch() override;
 
@@ -46,7 +45,7 @@ class RowBatches : public BatchSource {
   const ReadRow read_row_;
   dataset::Minibatch pending_;  // read from the source, not yet in a batch
   int64_t pending_position_ = 0;
-  int64_t rows_taken_ = 0;  // in this epoch
+  int64_t rows_taken_ = 0;  // in this epoch, including invalid rows
 };
 
 }  // namespace hearth::caffe

@@ -13,7 +13,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-// Copies column x; rejects values for which `is_bad` is true.
+// Copies column x, and rejects values for which `is_bad` is true.
 RowBatches::ReadRow ReadX(const std::function<bool(int64_t)>& is_bad = nullptr) {
   return [is_bad](const dataset::Minibatch::Row& row, uint64_t, const std::vector<float*>& tops) {
     const int64_t x = row.batch->column("x").AsInt64(row.index);
@@ -74,7 +74,7 @@ TEST(RowBatches, ReplacesInvalidRowsByFollowingOnesAndNamesThem) {
   EXPECT_EQ(second.invalid_rows.size(), 1u);
 }
 
-TEST(RowBatches, EndsTheEpochIfAllRowsAreBad) {
+TEST(RowBatches, EndsTheEpochIfAllRowsAreInvalid) {
   Prefetcher prefetcher(
       1, RowsOf(SourceOf({CountingBatch(5)}), Options(2), ReadX([](int64_t) { return true; })));
   const DataBatch& batch = prefetcher.Next();
@@ -83,7 +83,7 @@ TEST(RowBatches, EndsTheEpochIfAllRowsAreBad) {
   EXPECT_EQ(prefetcher.Next().invalid_rows.size(), 0u);
 }
 
-// Counts requests: distribution over several devices requires equal ones.
+// Records the sizes of requests, which must be equal for a distribution over several devices.
 class CountingSource : public dataset::MinibatchSource {
  public:
   int64_t Next(int64_t max_rows, dataset::Minibatch* out) override {

@@ -7,7 +7,7 @@
 namespace hearth::caffe {
 
 std::string RowId(const dataset::Minibatch::Row& row, int64_t number) {
-  // CaffeOnSpark's names: of its data frames, and of its results.
+  // The names of the id column in CaffeOnSpark's data frames and in its results.
   for (const char* name : {"id", "SampleID"}) {
     const batch::ColumnView* column = row.batch->FindColumn(name);
     if (column != nullptr && !column->IsNull(row.index)) return column->AsText(row.index);
@@ -30,8 +30,8 @@ bool HoldsBytes(const batch::ColumnView& column) {
 
 float NumberAt(const batch::ColumnView& column, int64_t row) {
   if (!batch::IsBytes(column.type())) return static_cast<float>(column.AsDouble(row));
-  // from_chars takes neither blanks nor a plus sign; Scala's toFloat, by which CaffeOnSpark reads
-  // these columns, takes both.
+  // Skips blanks and a plus sign, which from_chars rejects. Scala's toFloat, with which
+  // CaffeOnSpark reads these columns, accepts both.
   std::string_view text = column.Bytes(row);
   const size_t first = text.find_first_not_of(" \t+"), last = text.find_last_not_of(" \t\r\n");
   text = first == std::string_view::npos ? "" : text.substr(first, last - first + 1);

@@ -7,16 +7,18 @@
 
 namespace hearth::caffe {
 
-// The row's name: its column `id` or `SampleID` as text, else `number` in eight digits.
+// The row's name: the text of its column `id` or `SampleID`, or else `number` in eight digits.
 std::string RowId(const dataset::Minibatch::Row& row, int64_t number);
 
-// The row's value in a column; throws kDataLoss naming the column if it is null.
+// The column that contains the row's value. Throws kDataLoss, naming the column, if the value is
+// null.
 const batch::ColumnView& ColumnWithValue(const dataset::Minibatch::Row& row, std::string_view name);
 
-// Returns true if its values are bytes: strings, binaries or lists of bytes (Spark's array<byte>).
+// Returns true if the column's values are bytes: strings, binaries or lists of bytes (Spark's
+// array<byte>).
 bool HoldsBytes(const batch::ColumnView& column);
 
-// A number, or a text that is a number. Throws kDataLoss for other text.
+// The row's value as a number; a text is parsed. Throws kDataLoss if it is not a number.
 float NumberAt(const batch::ColumnView& column, int64_t row);
 
 }  // namespace hearth::caffe

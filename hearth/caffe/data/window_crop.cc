@@ -8,16 +8,16 @@ namespace {
 
 int64_t Round(float value) { return static_cast<int64_t>(std::round(value)); }
 
-// One axis: clips the window with its context at the image's borders, and scales the remainder by
-// the factor of the whole.
+// One axis of a window with its context. Clips it at the image's borders, and scales the remaining
+// part as the whole window would be scaled.
 struct Axis {
   int64_t first, last, pad_before, pad_after, size;
 
-  // As WindowDataLayer in Caffe, step by step, roundings included.
+  // Follows Caffe's WindowDataLayer step by step, including its rounding.
   Axis(float centre, float half, int64_t extent, int64_t crop_size) {
     first = Round(centre - half);
     last = Round(centre + half);
-    // From the whole window, before it is clipped: the padding has the same scale as the pixels.
+    // Computed before clipping, so that the padding has the same scale as the pixels.
     const float scale = static_cast<float>(crop_size) / static_cast<float>(last - first + 1);
     const int64_t before = std::max<int64_t>(0, -first);
     const int64_t after = std::max<int64_t>(0, last - extent + 1);
@@ -37,8 +37,8 @@ WindowPlacement PlaceWindow(const ImageWindow& window, const WindowList::Image& 
   if (crop.context_pad == 0 && !crop.square) {
     return {window.x1, window.y1, window.x2, window.y2, 0, 0, size, size};
   }
-  // The window grows by this factor, so that it fills the crop except for context_pad pixels on
-  // each side.
+  // Factor by which the window is enlarged, so that the window itself fills the crop except for
+  // context_pad pixels on each side.
   const float context = static_cast<float>(size) / static_cast<float>(size - 2 * crop.context_pad);
   float half_width = static_cast<float>(window.x2 - window.x1 + 1) / 2;
   float half_height = static_cast<float>(window.y2 - window.y1 + 1) / 2;
@@ -48,7 +48,7 @@ WindowPlacement PlaceWindow(const ImageWindow& window, const WindowList::Image& 
   const Axis columns(x, half_width * context, image.width, size);
   const Axis rows(y, half_height * context, image.height, size);
   const int64_t left = mirror ? columns.pad_after : columns.pad_before;
-  // Rounding may make the parts a pixel larger than the crop.
+  // Rounding may make the scaled part and the padding together a pixel larger than the crop.
   return {columns.first,
           rows.first,
           columns.last,

@@ -7,21 +7,21 @@
 
 namespace hearth::caffe {
 
-// Options of the crop: transform_param's and window_data_param's fields of these names.
+// Options of the crop: the fields of the same names in transform_param and window_data_param.
 struct WindowCrop {
   int64_t crop_size = 0;
-  int64_t context_pad = 0;  // pixels around the window, included in the square
-  bool square = false;      // extend the window to a square instead of distorting it
+  int64_t context_pad = 0;  // pixels of context around the window, inside the square
+  bool square = false;      // extends the window to a square instead of distorting it
 };
 
-// The part of the image that is cropped, and the part of the square that it fills; pixels outside
-// of the image are zero.
+// The part of the image to crop, and the part of the square that it fills. The rest of the square,
+// outside of the image, is zero.
 struct WindowPlacement {
-  int64_t x1, y1, x2, y2;            // both corners inclusive
+  int64_t x1, y1, x2, y2;            // both corners included
   int64_t left, top, width, height;  // in the square
 };
 
-// `mirror`: the padding on the right moves to the left.
+// With `mirror`, the padding on the right moves to the left.
 WindowPlacement PlaceWindow(const ImageWindow& window, const WindowList::Image& image,
                             const WindowCrop& crop, bool mirror);
 

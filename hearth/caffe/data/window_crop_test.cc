@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kImageHeight = 20, kImageWidth = 30;
 
-// Places the window another way: traces every pixel of the square back to the image.
+// Computes the placement independently, by tracing each pixel of the square back to the image.
 bool ShowsImage(const ImageWindow& window, const WindowCrop& crop, int64_t x, int64_t y) {
   const double context =
       static_cast<double>(crop.crop_size) / (crop.crop_size - 2.0 * crop.context_pad);

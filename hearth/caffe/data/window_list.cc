@@ -9,9 +9,10 @@
 namespace hearth::caffe {
 namespace {
 
-// The format of Caffe's window files, separated by blanks: "# index", path, channels, height,
-// width, number of windows; then for each window label, overlap, x1, y1, x2, y2. Windows whose
-// overlap is between the two thresholds are neither foreground nor background, and are not used.
+// Reads Caffe's window files. Their fields, separated by blanks, are "# index", path, channels,
+// height, width, number of windows; then for each window label, overlap, x1, y1, x2, y2. Windows
+// whose overlap is between the two thresholds are neither foreground nor background and are
+// skipped.
 struct Reader {
   const std::string& uri;
   std::istringstream text;
@@ -21,7 +22,7 @@ struct Reader {
   void ReadImage() {
     WindowList::Image image;
     int64_t index = 0, windows = 0;
-    // The index is not used: images count in the order of the file.
+    // The index is ignored; images are numbered in the order of the file.
     text >> index >> image.path >> image.channels >> image.height >> image.width >> windows;
     const int32_t smallest = std::min({image.channels, image.height, image.width});
     Require(!text.fail() && smallest > 0 && windows >= 0, ErrorCode::kInvalidArgument,
@@ -47,7 +48,7 @@ struct Reader {
               number, image.path, window.label);
       list.foreground.push_back(window);
     } else if (overlap < background_below) {
-      // Whatever label the file gives a background window.
+      // Overrides the label that the file gives to a background window.
       window.label = 0;
       list.background.push_back(window);
     }

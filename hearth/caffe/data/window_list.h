@@ -1,4 +1,4 @@
-// The source of WindowData: images, each with windows that show an object or background.
+// The source of WindowData: images with windows that show an object or background.
 #pragma once
 
 #include <cstdint>
@@ -7,16 +7,16 @@
 
 namespace hearth::caffe {
 
-// A window of one of a list's images.
+// A window in one of the list's images.
 struct ImageWindow {
   size_t image = 0;
   int32_t label = 0;                       // 0: background
-  int32_t x1 = 0, y1 = 0, x2 = 0, y2 = 0;  // the corners' pixels, inclusive
+  int32_t x1 = 0, y1 = 0, x2 = 0, y2 = 0;  // first and last pixels of the window, inclusive
 };
 
-// A window file: its images, and their windows by kind.
+// The content of a window file: its images, and its windows by kind.
 struct WindowList {
-  // An image file, with its size as listed.
+  // An image file, and its size according to the list.
   struct Image {
     std::string path;
     int32_t channels = 0, height = 0, width = 0;
@@ -25,8 +25,9 @@ struct WindowList {
   std::vector<ImageWindow> foreground, background;
 };
 
-// A window is foreground from an overlap of `foreground_from`, else background below
-// `background_below`. Throws kInvalidArgument, naming the image, for malformed text.
+// A window with an overlap of at least `foreground_from` is foreground; otherwise it is background
+// if its overlap is less than `background_below`. Throws kInvalidArgument, naming the image, for
+// malformed text.
 WindowList ReadWindowList(const std::string& uri, float foreground_from, float background_below);
 
 }  // namespace hearth::caffe

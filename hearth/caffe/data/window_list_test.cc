@@ -39,7 +39,8 @@ TEST_F(WindowListTest, SortsWindowsByTheirOverlap) {
   ASSERT_EQ(list.foreground.size(), 2u);
   EXPECT_EQ(list.foreground[0].label, 5);
   EXPECT_EQ(list.foreground[1].image, 1u);
-  // Between the two limits a window is neither; background has label 0.
+  // A window between the two limits is neither foreground nor background. Background windows have
+  // label 0.
   ASSERT_EQ(list.background.size(), 1u);
   EXPECT_EQ(list.background[0].label, 0);
   EXPECT_EQ(list.background[0].x1, 2);

@@ -9,7 +9,8 @@ namespace hearth::device {
 at::Tensor Call::operand(int i) const {
   if (at(i).type == HearthDeviceValue::kTensor) return tensor(i);
   at::Tensor number = c10::scalar_to_tensor(scalar(i));
-  // As ATen marks numbers that come from Python: they do not promote the other operand's type.
+  // Marks the number as ATen marks numbers from Python, so that it does not promote the other
+  // operand's type.
   number.unsafeGetTensorImpl()->set_wrapped_number(true);
   return number;
 }
@@ -39,13 +40,13 @@ HearthDeviceValue& Call::Next() {
 
 void Call::Return(at::Tensor result) {
   if (!result.defined()) return GiveNothing();
-  // The handle is a tensor on the heap, which the caller frees by Release().
+  // The handle points to a tensor on the heap, which the caller frees by Release().
   Next() = {HearthDeviceValue::kTensor, 0, {.tensor = new at::Tensor(std::move(result))}};
 }
 
 void Call::Return(const std::vector<at::Tensor>& results) {
-  // The library owns arrays of results until the thread's next call (device_api.h); the handles in
-  // them are the caller's.
+  // The library owns the array until the thread's next call (device_api.h); the caller owns the
+  // handles in it.
   thread_local std::vector<void*> handles;
   handles.clear();
   for (const at::Tensor& result : results) handles.push_back(new at::Tensor(result));
@@ -55,7 +56,7 @@ void Call::Return(const std::vector<at::Tensor>& results) {
 }
 
 void Call::GiveIntegers(at::IntArrayRef values) {
-  // As above, kept until the thread's next call.
+  // Like the array of handles above, valid until the thread's next call.
   thread_local std::vector<int64_t> integers;
   integers.assign(values.begin(), values.end());
   Next() = {HearthDeviceValue::kIntegers,

@@ -1,4 +1,4 @@
-// One call of the device library: its arguments as ATen's types, and its results.
+// One call of the device library: converts its arguments to ATen's types, and stores its results.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -10,7 +10,7 @@
 
 namespace hearth::device {
 
-// Reading past the last argument, or a wrong type, throws c10::Error.
+// Throws c10::Error if an argument is missing or has another type.
 class Call {
  public:
   Call(const HearthDeviceValue* arguments, int32_t count, HearthDeviceValue* results,
@@ -62,7 +62,7 @@ using Operation = void (*)(Call&);
 using Table = std::array<Operation, HEARTH_OP_COUNT>;
 const Table& TheTable();
 
-// Each fills its part of the table.
+// Each function fills its part of the table.
 void AddElementwise(Table& table);
 void AddValues(Table& table);
 void AddLayers(Table& table);

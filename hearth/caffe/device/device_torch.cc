@@ -1,5 +1,5 @@
 // The device library for torch: a table of ATen's functions behind the C interface of
-// tensor/device_api.h. Knows nothing of nets; compiled against one version of torch.
+// tensor/device_api.h. It contains no code of nets, and is compiled for one version of torch.
 #include <ATen/ATen.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <torch/version.h>
@@ -13,8 +13,8 @@
 namespace hearth::device {
 namespace {
 
-// The thread's last failure. It crosses to the caller as text: C++ exceptions must not, as the two
-// libraries may come from different compilers and versions of torch.
+// The thread's last error, passed to the caller as text. C++ exceptions must not cross this
+// interface, because the two libraries may be built with different compilers and versions of torch.
 thread_local std::string problem;
 
 int32_t Fail(int32_t code, std::string text) {
@@ -29,17 +29,17 @@ int32_t CallOperation(int32_t operation, const HearthDeviceValue* arguments, int
     return Fail(2, "no such operation");
   }
   try {
-    // Layers compute their gradients, so calls bypass autograd's dispatch.
+    // Layers compute their own gradients, so calls bypass autograd's dispatch.
     const at::AutoDispatchBelowADInplaceOrView guard;
     Call call(arguments, count, results, *result_count);
-    // If it throws, results that were already given are not reported.
+    // If this throws, the results stored so far are not reported.
     table[operation](call);
     *result_count = call.given();
     return 0;
   } catch (const c10::OutOfMemoryError& error) {
     return Fail(1, error.what_without_backtrace());
   } catch (const c10::Error& error) {
-    // The CPU's allocator throws a plain c10::Error.
+    // The CPU's allocator throws a c10::Error instead of an OutOfMemoryError.
     const std::string text = error.what_without_backtrace();
     return Fail(text.find("can't allocate memory") != text.npos ? 1 : 2, text);
   } catch (const std::exception& error) {

@@ -1,4 +1,4 @@
-// Devices of torch: their number, their streams, and process-wide settings.
+// Torch's devices: their count, their streams, and process-wide settings.
 #include <ATen/ATen.h>
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
@@ -14,15 +14,16 @@
 namespace hearth::device {
 namespace {
 
-// The folder of the loaded torch: of the library that contains one of ATen's functions.
+// The folder of the loaded torch, found by the library that contains one of ATen's functions.
 std::filesystem::path Folder() {
   Dl_info torch{};
   if (dladdr(reinterpret_cast<const void*>(&at::globalContext), &torch) == 0) return {};
   return std::filesystem::path(torch.dli_fname).parent_path();
 }
 
-// PyTorch's CUDA library, installed beside the CPU library, registers itself when it is loaded.
-// ATen checks for CUDA only once, for example in the first convolution.
+// Loads PyTorch's CUDA library, which is in the same folder as the CPU library and registers
+// itself. ATen checks for CUDA only once, for example in the first convolution, so it is loaded
+// before that.
 int64_t CountCuda() {
   const std::filesystem::path file = Folder() / "libtorch_cuda.so";
   if (!std::filesystem::exists(file)) return 0;
@@ -32,21 +33,21 @@ int64_t CountCuda() {
   return static_cast<int64_t>(at::getNumGPUs());
 }
 
-// The interface that ATen's CUDA library registers. By it this library needs no CUDA headers and
-// runs without CUDA.
+// The interface that ATen's CUDA library registers. Because calls go through it, this library needs
+// no CUDA headers and runs without CUDA.
 c10::impl::VirtualGuardImpl Cuda() { return c10::impl::VirtualGuardImpl(at::kCUDA); }
 
 at::Device CudaDevice(int64_t index) { return {at::kCUDA, static_cast<at::DeviceIndex>(index)}; }
 
-// The stream's CUDA handle. Before 2.8 only PyTorch's class CUDAStream, whose one member is the
-// Stream, provides it.
+// The stream's CUDA handle. Before torch 2.8, only PyTorch's class CUDAStream provides it, whose
+// single member is the Stream.
 template <typename Stream>
 void* NativeHandle(const Stream& stream) {
   if constexpr (requires { stream.native_handle(); }) {
     return stream.native_handle();
   } else {
     using Function = void* (*)(const Stream*);
-    // Found by its mangled name, since its header needs CUDA's.
+    // Found by its mangled name, because PyTorch's header includes CUDA's headers.
     constexpr const char* kName = "_ZNK3c104cuda10CUDAStream6streamEv";
     static const auto function = reinterpret_cast<Function>(dlsym(RTLD_DEFAULT, kName));
     TORCH_CHECK(function != nullptr, "PyTorch's CUDA library has no ", kName);
@@ -60,7 +61,7 @@ void AddDevices(Table& table) {
   table[HEARTH_OP_count_cuda] = [](Call& c) { c.GiveInteger(CountCuda()); };
   table[HEARTH_OP_use_cuda] = [](Call& c) {
     at::globalContext().lazyInitDevice(at::kCUDA);
-    // Runs must be reproducible, and float32 must not be computed as TF32. These settings are
+    // By default, runs are reproducible, and float32 is not computed as TF32. These settings are
     // process-wide.
     at::globalContext().setDeterministicCuDNN(true);
     at::globalContext().setBenchmarkCuDNN(false);
@@ -82,7 +83,7 @@ void AddDevices(Table& table) {
     c.GiveInteger(Cuda().exchangeDevice(CudaDevice(c.integer(0))).index());
   };
   table[HEARTH_OP_library_folder] = [](Call& c) {
-    // Static, as the caller reads the text after the call.
+    // Static, because the caller reads the text after the call.
     static const std::string folder = Folder();
     c.GivePointer(const_cast<char*>(folder.c_str()));
   };

@@ -11,13 +11,13 @@ namespace {
   table[HEARTH_OP_##name] = [](Call& c) {                                                        \
     c.has(0) ? void(at::name##_out(c.tensor(0), c.tensor(1))) : c.Return(at::name(c.tensor(1))); \
   }
-// With two tensors, or a tensor and a number.
+// The operands are two tensors, or a tensor and a number.
 #define HEARTH_OF_TWO(name)                                                  \
   table[HEARTH_OP_##name] = [](Call& c) {                                    \
     c.has(0) ? void(at::name##_out(c.tensor(0), c.operand(1), c.operand(2))) \
              : c.Return(at::name(c.operand(1), c.operand(2)));               \
   }
-// The number is a factor of the second operand.
+// The number multiplies the second operand.
 #define HEARTH_OF_TWO_WITH_NUMBER(name)                                                   \
   table[HEARTH_OP_##name] = [](Call& c) {                                                 \
     c.has(0) ? void(at::name##_out(c.tensor(0), c.operand(1), c.operand(2), c.scalar(3))) \
@@ -79,7 +79,7 @@ void AddOfSeveral(Table& table) {
   HEARTH_OF_THREE_WITH_NUMBER(addcmul);
   HEARTH_OF_TWO_WITH_NUMBER(add);
   HEARTH_OF_TWO_WITH_NUMBER(sub);
-  // The sign of argument 2 alone counts, so a ReLU may pass its input or its output.
+  // Only the sign of argument 2 matters, so a ReLU may pass its input or its output.
   table[HEARTH_OP_leaky_relu_backward] = [](Call& c) {
     at::leaky_relu_backward_out(c.tensor(0), c.tensor(1), c.tensor(2), c.scalar(3),
                                 /*self_is_result=*/false);
@@ -87,7 +87,7 @@ void AddOfSeveral(Table& table) {
 }
 
 void AddSums(Table& table) {
-  // beta, argument 4, is 0 where argument 1 may be uninitialized: ATen then does not read it.
+  // Callers set beta (argument 4) to 0 if argument 1 is uninitialized; ATen then does not read it.
   table[HEARTH_OP_addmm] = [](Call& c) {
     c.has(0) ? void(at::addmm_out(c.tensor(0), c.tensor(1), c.tensor(2), c.tensor(3), c.scalar(4)))
              : c.Return(at::addmm(c.tensor(1), c.tensor(2), c.tensor(3), c.scalar(4)));

@@ -1,4 +1,4 @@
-// Operations of layers and update rules that are one ATen function.
+// Operations of layers and update rules that each call one ATen function.
 #include <ATen/ATen.h>
 
 #include "hearth/caffe/device/device_call.h"
@@ -6,8 +6,8 @@
 namespace hearth::device {
 namespace {
 
-// Arguments are those of device_ops.cc: windows as pairs of height and width. Padding counts in an
-// average's divisor, as in Caffe; a divisor of 1 makes it a sum.
+// Arguments are described in device_ops.cc: windows are pairs of height and width. As in Caffe,
+// padding counts in an average's divisor. A divisor of 1 turns the average into a sum.
 void AddPooling(Table& table) {
   table[HEARTH_OP_avg_pool2d] = [](Call& c) {
     const c10::optional<int64_t> divisor = c.flag(6) ? c10::optional<int64_t>(1) : c10::nullopt;
@@ -24,7 +24,7 @@ void AddPooling(Table& table) {
                                 c.integers(5), c.flag(6), /*count_include_pad=*/true, c10::nullopt);
   };
   table[HEARTH_OP_max_pool2d_with_indices] = [](Call& c) {
-    // ATen's positions, row * width + column in their plane, are Caffe's mask.
+    // ATen's positions (row * width + column in the plane) are the values of Caffe's mask.
     at::Tensor chosen = at::empty({0}, c.tensor(1).options().dtype(at::kLong));
     at::max_pool2d_with_indices_out(c.tensor(0), chosen, c.tensor(1), c.integers(2), c.integers(3),
                                     c.integers(4), /*dilation=*/1, c.flag(5));
@@ -37,7 +37,7 @@ void AddPooling(Table& table) {
   };
 }
 
-// Output padding (`none`) is zero: Caffe has no such parameter.
+// The output padding is zero (`none`), because Caffe has no such parameter.
 void AddConvolution(Table& table) {
   table[HEARTH_OP_convolution] = [](Call& c) {
     c10::optional<at::Tensor> bias;
@@ -47,7 +47,7 @@ void AddConvolution(Table& table) {
                              c.integers(5), c.flag(6), none, c.integer(7)));
   };
   table[HEARTH_OP_convolution_backward] = [](Call& c) {
-    // Gradients of x, weight and bias; ATen leaves those that are not wanted undefined.
+    // Gradients of x, weight and bias. ATen leaves those that are not wanted undefined.
     const at::IntArrayRef wanted = c.integers(8);
     const at::Tensor& dy = c.tensor(0);
     const std::vector<int64_t> none(c.integers(3).size(), 0);
@@ -61,8 +61,8 @@ void AddConvolution(Table& table) {
   };
 }
 
-// The functions that autograd calls: they tell which implementation computed (cuDNN's or ATen's)
-// and keep its reserve, by which the gradient calls the same one.
+// These are the functions that autograd calls. They also return which implementation (cuDNN's or
+// ATen's) was used and its reserve, with which the gradient calls the same implementation.
 void AddNormalization(Table& table) {
   table[HEARTH_OP__batch_norm_impl_index] = [](Call& c) {
     const auto [y, mean, inverse, reserve, implementation] = at::_batch_norm_impl_index(
@@ -75,8 +75,8 @@ void AddNormalization(Table& table) {
     c.GiveInteger(implementation);
   };
   table[HEARTH_OP__batch_norm_impl_index_backward] = [](Call& c) {
-    // x is normalized already: mean 0 and inverse deviation 1 per channel, as both running and
-    // saved statistics.
+    // x is already normalized, so both the running and the saved statistics are mean 0 and inverse
+    // deviation 1 per channel.
     const at::Tensor &zeros = c.tensor(4), &ones = c.tensor(5);
     const auto [dx, d_weight, d_bias] = at::_batch_norm_impl_index_backward(
         c.integer(0), c.tensor(1), c.tensor(2), c.tensor(3), zeros, ones, zeros, ones,
@@ -93,7 +93,7 @@ void AddNormalization(Table& table) {
   };
 }
 
-// Updates all parameters of the net by a few kernels, instead of one for each parameter.
+// Updates all parameters of the net by a few kernels, instead of one kernel per parameter.
 void AddUpdates(Table& table) {
   table[HEARTH_OP__foreach_add_] = [](Call& c) {
     at::_foreach_add_(c.tensors(0), c.tensors(1), c.scalar(2));
@@ -105,7 +105,7 @@ void AddUpdates(Table& table) {
   table[HEARTH_OP__foreach_sign] = [](Call& c) { c.Return(at::_foreach_sign(c.tensors(0))); };
   table[HEARTH_OP__foreach_sub_] = [](Call& c) { at::_foreach_sub_(c.tensors(0), c.tensors(1)); };
   table[HEARTH_OP_linalg_vector_norm] = [](Call& c) {
-    // In double precision, since the squares of millions of gradients add up.
+    // In double precision, because the squares of millions of gradients are summed.
     const at::Tensor norm =
         at::linalg_vector_norm(c.tensor(0), 2, c10::nullopt, false, at::kDouble);
     c.GiveNumber(norm.item<double>());

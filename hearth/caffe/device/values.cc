@@ -26,7 +26,7 @@ at::Device DeviceOf(int64_t kind, int64_t index) {
   return kind == HEARTH_META ? at::kMeta : at::kCPU;
 }
 
-// Integers come as a list: axis first, then positions.
+// Integer arguments are passed as a list: axis first, then positions.
 void AddViews(Table& table) {
   table[HEARTH_OP_expand] = [](Call& c) { c.Return(c.tensor(0).expand(c.integers(1))); };
   table[HEARTH_OP_permute] = [](Call& c) { c.Return(c.tensor(0).permute(c.integers(1))); };
@@ -47,7 +47,7 @@ void AddViews(Table& table) {
 }
 
 void AddNew(Table& table) {
-  // The first tensor gives arange and full their device, and full its type.
+  // arange and full create their tensor on the first argument's device, and full with its type.
   table[HEARTH_OP_arange] = [](Call& c) {
     c.Return(at::arange(c.integer(1), c.tensor(0).options().dtype(at::kLong)));
   };
@@ -59,7 +59,7 @@ void AddNew(Table& table) {
   table[HEARTH_OP_full] = [](Call& c) {
     c.Return(at::full(c.integers(1), c.scalar(2), c.tensor(0).options()));
   };
-  // Made on the CPU, then copied: the list is the caller's.
+  // Created on the CPU, then copied, because the list belongs to the caller.
   table[HEARTH_OP_longs] = [](Call& c) {
     c.Return(at::tensor(c.integers(0), at::kLong).to(DeviceOf(c.integer(1), c.integer(2))));
   };
@@ -74,8 +74,8 @@ void AddCopies(Table& table) {
   table[HEARTH_OP_copy_] = [](Call& c) { c.tensor(0).copy_(c.tensor(1)); };
   table[HEARTH_OP_fill_] = [](Call& c) { c.tensor(0).fill_(c.scalar(1)); };
   table[HEARTH_OP_from_host] = [](Call& c) {
-    // A tensor over the caller's memory, which it does not own. copy_() waits for the transfer, so
-    // the caller may change the memory at once.
+    // Wraps the caller's memory in a tensor that does not own it. copy_() waits for the transfer,
+    // so the caller may change the memory afterwards.
     c.tensor(0).copy_(at::from_blob(c.pointer(1), c.integers(2), at::kFloat));
   };
   table[HEARTH_OP_to_host] = [](Call& c) {
@@ -122,7 +122,7 @@ void AddFacts(Table& table) {
     const int64_t kind = device.is_cuda()   ? HEARTH_CUDA
                          : device.is_meta() ? HEARTH_META
                                             : HEARTH_CPU;
-    // torch gives the CPU the index -1; here it is 0, as in Device.
+    // torch's index of the CPU is -1; here it is 0, as in Device.
     const int64_t facts[] = {kind, std::max<int64_t>(0, device.index())};
     c.GiveIntegers(facts);
   };

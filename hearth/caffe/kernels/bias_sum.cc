@@ -12,9 +12,9 @@
 namespace hearth::caffe {
 namespace {
 
-constexpr int64_t kMinBiasValues = 16384;  // minimum number of values worth a thread
-// Values of a row that is summed at once: long enough to vectorize, and with its sums (2 KB) on the
-// stack.
+constexpr int64_t kMinBiasValues = 16384;  // minimum number of values per thread
+// Length of the rows that are summed: long enough to vectorize, and short enough to keep the sums
+// (2 KB) on the stack.
 constexpr int64_t kLongRow = 512;
 
 HEARTH_FOR_EACH_CPU void AddEach(const float* rows, int64_t count, int64_t size, float* sums) {
@@ -24,13 +24,14 @@ HEARTH_FOR_EACH_CPU void AddEach(const float* rows, int64_t count, int64_t size,
   }
 }
 
-// Each thread sums its range of rows apart, and the parts are added in the threads' order: with one
-// number of threads, the result has the same bits in every run.
+// Each thread sums a range of rows separately, and the partial sums are added in the order of the
+// threads. With the same number of threads, every run has the same bits.
 void AddRowsOnThreads(const float* rows, int64_t count, int64_t size, float* sums) {
   const int64_t threads = ThreadCount();
   thread_local std::vector<float> of_threads;
   of_threads.assign(static_cast<size_t>(threads * size), 0.f);
-  // A pointer, as the name of a thread_local variable means another one in each thread of the loop.
+  // A pointer, because inside the loop the name of a thread_local variable refers to another
+  // variable in each thread.
   float* parts = of_threads.data();
   ParallelFor(0, count, kMinBiasValues / size + 1, [&](int64_t begin, int64_t end) {
     AddRows(rows + begin * size, end - begin, size, parts + ThreadNumber() * size);
@@ -41,10 +42,10 @@ void AddRowsOnThreads(const float* rows, int64_t count, int64_t size, float* sum
 }  // namespace
 
 void AddRows(const float* rows, int64_t count, int64_t size, float* sums) {
-  // Treats several short rows as one long one: a loop over a few values is slow.
+  // Treats several short rows as one long row, because a loop over a few values is slow.
   if (size <= kLongRow / 2 && count * size > kLongRow) {
-    // `together` rows are one long row; its sums are then `together` short rows of sums. What is
-    // left, fewer than `together` rows, is added as it is.
+    // One long row consists of `together` rows, and its sums are `together` rows of sums. The last
+    // rows, fewer than `together`, are added one by one.
     const int64_t together = kLongRow / size;
     std::array<float, kLongRow> of_long_rows = {};
     const int64_t long_rows = count / together;
@@ -62,8 +63,8 @@ void AddBiasSum(const Tensor& dy, Tensor& db) {
     return;
   }
   // db[o] = sum over n and positions of dy[n, o, position]. With channels last, or without
-  // positions, the values of all outputs are adjacent: the images are rows of a matrix. Otherwise
-  // each plane of an output is a run.
+  // positions, the values of all outputs are adjacent, so the images are rows of a matrix.
+  // Otherwise each plane of an output is contiguous.
   const int64_t outputs = dy.size(1);
   const int64_t positions = dy.numel() / std::max<int64_t>(1, dy.size(0) * outputs);
   const float* values = dy.data_ptr();

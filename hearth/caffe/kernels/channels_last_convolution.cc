@@ -10,9 +10,10 @@
 namespace hearth::caffe {
 namespace {
 
-constexpr int64_t kBlock = 16;         // block size of oneDNN
-constexpr int64_t kChunk = 256'000;    // values of gathered windows: fits in a core's cache
-constexpr int64_t kLeastChannels = 8;  // with fewer, runs are too short to be worth gathering
+constexpr int64_t kBlock = 16;  // block size of oneDNN
+constexpr int64_t kChunk =
+    256'000;  // values per thread in gathered windows, which fit in a core's cache
+constexpr int64_t kLeastChannels = 8;  // with fewer, runs are too short to gather efficiently
 
 int64_t RoundedUp(int64_t n) { return (n + kBlock - 1) / kBlock * kBlock; }
 
@@ -28,8 +29,8 @@ Tensor Rows(const float* values, int64_t rows, int64_t columns) {
 
 bool ChannelsLastConvolution::Pays(const Spec& spec) {
   if (spec.bfloat16 || spec.group != 1 || spec.dilation != std::vector<int64_t>{1, 1}) return false;
-  // The limit is 60 % of the values in oneDNN's blocks: LeNet's second convolution, of 20 channels
-  // and 50 outputs, uses 49 % of 32 x 64.
+  // True if less than 60 % of the values in oneDNN's blocks are used. LeNet's second convolution,
+  // of 20 channels and 50 outputs, uses 49 % of 32 x 64.
   const int64_t blocks = RoundedUp(spec.channels) * RoundedUp(spec.outputs);
   return spec.channels >= kLeastChannels && spec.channels * spec.outputs * 5 < blocks * 3;
 }
@@ -39,8 +40,9 @@ ChannelsLastConvolution::ChannelsLastConvolution(const Spec& spec)
       positions_(spec.output[0] * spec.output[1]),
       window_(spec.kernel[0] * spec.kernel[1] * spec.channels) {}
 
-// All buffers exist before the threads start, since ThreadNumber() chooses one. A batch that fits
-// in one chunk runs on the calling thread, and its matrix product then uses all threads.
+// Allocates the buffers of all threads before they start, because each thread uses the buffer with
+// its ThreadNumber(). A batch that fits in one chunk runs on the calling thread, and its matrix
+// product then uses all threads.
 template <typename Function>
 void ChannelsLastConvolution::ForEachChunk(Function f) {
   const int64_t most = std::min(spec_.batch, ImagesPerChunk(positions_ * window_));
@@ -56,9 +58,9 @@ void ChannelsLastConvolution::ForEachChunk(Function f) {
   });
 }
 
-// With channels last, the window's values in one row of the image are one run, and so are they in
-// the windows' matrix: their order in it is kernel row, kernel column, channel. `columns` advances
-// by a kernel row even where the window is outside the image, and nothing is called there.
+// With channels last, the values of one row of a window are contiguous, both in the image and in
+// the windows' matrix, whose order is kernel row, kernel column, channel. `columns` advances by a
+// kernel row even where the window is outside the image; f is not called there.
 template <typename Image, typename Columns, typename Function>
 void ChannelsLastConvolution::ForEachRun(Image* image, Columns* columns, Function f) const {
   const int64_t height = spec_.input[0], width = spec_.input[1], channels = spec_.channels;
@@ -78,8 +80,8 @@ void ChannelsLastConvolution::ForEachRun(Image* image, Columns* columns, Functio
 }
 
 void ChannelsLastConvolution::Gather(const float* image, float* columns) const {
-  // Parts of windows outside the image are never written by the runs, so they are zeroed first.
-  // Without such parts the runs write every value.
+  // The runs never write the parts of windows outside the image, so these are zeroed first. Without
+  // such parts, the runs write every value.
   const bool padded = spec_.pad[0] > 0 || spec_.pad[1] > 0 ||
                       (spec_.output[0] - 1) * spec_.stride[0] + spec_.kernel[0] > spec_.input[0] ||
                       (spec_.output[1] - 1) * spec_.stride[1] + spec_.kernel[1] > spec_.input[1];
@@ -88,18 +90,18 @@ void ChannelsLastConvolution::Gather(const float* image, float* columns) const {
              [](const float* values, float* to, int64_t count) { std::copy_n(values, count, to); });
 }
 
-// The opposite of Gather: windows overlap, so their values add up.
+// The inverse of Gather(). Where windows overlap, their values are added.
 void ChannelsLastConvolution::Scatter(const float* columns, float* image) const {
   std::fill_n(image, spec_.input[0] * spec_.input[1] * spec_.channels, 0.f);
   ForEachRun(image, columns,
              [](float* to, const float* values, int64_t count) { AddRows(values, 1, count, to); });
 }
 
-// columns [images * positions, window] = dy [images * positions, outputs] w [outputs, window]; an
-// image's dx is the sum of its columns where the windows were.
+// columns [images * positions, window] = dy [images * positions, outputs] w [outputs, window]. The
+// dx of an image is the sum of its columns, each added where its window was.
 void ChannelsLastConvolution::BackwardData(const Tensor& dy, const Tensor& w, Tensor& dx) {
-  // Caffe's order, outputs x channels x kernel, becomes that of the windows, in every call as the
-  // weights change with every step.
+  // Reorders the weights from Caffe's outputs x channels x kernel to the windows' order. Every call
+  // does so, because the weights change in every iteration.
   if (!weights_.defined()) weights_ = Tensor::Empty({spec_.outputs, window_});
   weights_.view({spec_.outputs, spec_.kernel[0], spec_.kernel[1], spec_.channels})
       .copy_(w.permute({0, 2, 3, 1}));
@@ -118,15 +120,15 @@ void ChannelsLastConvolution::BackwardData(const Tensor& dy, const Tensor& w, Te
 }
 
 // dw [outputs, window] = dy^T [outputs, images * positions] columns [images * positions, window],
-// summed over the chunks: first by each thread, then over the threads in their order, so that equal
-// runs have equal bits.
+// summed over the chunks. Each thread sums its chunks, then the threads' sums are added in the
+// order of the threads, so that equal runs have equal bits.
 void ChannelsLastConvolution::BackwardWeights(const Tensor& x, const Tensor& dy, float beta,
                                               Tensor& dw) {
   const float* images = x.data_ptr();
   const float* gradients = dy.data_ptr();
   const int64_t image = spec_.input[0] * spec_.input[1] * spec_.channels;
-  // Whether a thread's sum has begun: before that its memory is uninitialized. Not vector<bool>,
-  // whose elements share bytes that several threads would write.
+  // Nonzero if the thread has written its sum, which is uninitialized before. Not a vector<bool>,
+  // because several threads would write to the same byte.
   std::vector<char> used(ThreadCount());
   ForEachChunk([&](int64_t first, int64_t count, int64_t thread) {
     Tensor columns = columns_[thread].narrow(0, 0, count * positions_);
@@ -144,7 +146,7 @@ void ChannelsLastConvolution::BackwardWeights(const Tensor& x, const Tensor& dy,
     const Tensor sum = sums_[at_thread]
                            .view({spec_.outputs, spec_.kernel[0], spec_.kernel[1], spec_.channels})
                            .permute({0, 3, 1, 2});
-    // A cleared dw is uninitialized, so the first sum overwrites it.
+    // If beta is 0, dw may be uninitialized, so the first sum overwrites it.
     beta == 0 ? dw.copy_(sum) : dw.add_(sum);
     beta = 1;
   }

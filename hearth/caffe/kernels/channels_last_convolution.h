@@ -7,28 +7,28 @@
 namespace hearth::caffe {
 
 // Gradients of a convolution as matrix products, for channels-last (NHWC) images. Windows are
-// gathered in runs along a row, so that few values are copied one by one. Belongs to one layer and
-// its thread.
+// gathered in runs along a row, so that few values are copied individually. One object belongs to
+// one layer and its thread.
 class ChannelsLastConvolution {
  public:
   using Spec = OnednnConvolution::Spec;
 
-  // Returns true if it is faster than oneDNN, which computes in blocks of 16 channels and outputs:
-  // that is the case if much of those blocks would be empty.
+  // Returns true if this is faster than oneDNN, which computes in blocks of 16 channels and
+  // outputs. It is faster if much of those blocks would be empty.
   static bool Pays(const Spec& spec);
   explicit ChannelsLastConvolution(const Spec& spec);
 
   const Spec& spec() const { return spec_; }
-  // Shapes as for OnednnConvolution; images in Layout::kChannelsLast.
+  // Shapes are those of OnednnConvolution; images have Layout::kChannelsLast.
   void BackwardData(const Tensor& dy, const Tensor& w, Tensor& dx);
   void BackwardWeights(const Tensor& x, const Tensor& dy, float beta, Tensor& dw);
 
  private:
-  // f(first image, number of images, thread), multithreaded.
+  // Calls f(first image, number of images, thread) on several threads.
   template <typename Function>
   void ForEachChunk(Function f);
-  // f(values of an image, values of a row of a window, count) for the parts of windows inside the
-  // image; the windows' matrix is [positions, kernel height, kernel width, channels].
+  // Calls f(values of an image, values of a window's row, count) for the parts of windows inside
+  // the image. The windows' matrix is [positions, kernel height, kernel width, channels].
   template <typename Image, typename Columns, typename Function>
   void ForEachRun(Image* image, Columns* columns, Function f) const;
   void Gather(const float* image, float* columns) const;

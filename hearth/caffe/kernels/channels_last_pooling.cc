@@ -9,8 +9,8 @@
 namespace hearth::caffe {
 namespace {
 
-// Channels processed per window at a time, in registers. The compiler splits a vector that is wider
-// than the CPU's.
+// Vectors of the channels that are processed together for one window, in registers. If the vector
+// is wider than the CPU's, the compiler splits it.
 template <int kWidth>
 struct Lanes {
   // GCC drops the attribute from an alias, but not from a typedef.
@@ -19,8 +19,8 @@ struct Lanes {
   static_assert(sizeof(Floats) == kWidth * sizeof(float) && sizeof(Ints) == sizeof(Floats));
 };
 
-// By memcpy, which becomes one unaligned load or store: a block begins at any multiple of four
-// bytes, and a cast would break the aliasing rules.
+// Uses memcpy, which compiles to one unaligned load or store, because a block may begin at any
+// multiple of four bytes and a cast would break the aliasing rules.
 template <typename Vector, typename Value>
 HEARTH_INLINE void Load(Vector& into, const Value* from) {
   std::memcpy(&into, from, sizeof(into));
@@ -36,11 +36,11 @@ struct ChannelsLastPooling::Block {
   PoolingAxis::Span rows, columns;
   int64_t width;     // of the image, in pixels
   int64_t channels;  // per pixel
-  int64_t channel;   // the first of this block
-  int64_t out;       // the block's first output value
-  float divisor;     // of an average
+  int64_t channel;   // the first channel of this block
+  int64_t out;       // index of the block's first output value
+  float divisor;     // divisor of an average
 
-  // f(pixel, the block's first value there) for each pixel of the window.
+  // Calls f(pixel, index of the block's first value in it) for each pixel of the window.
   template <typename Function>
   HEARTH_INLINE void ForEachPixel(Function f) const {
     for (int64_t i = rows.begin; i < rows.end; ++i) {
@@ -60,7 +60,8 @@ HEARTH_INLINE void ChannelsLastPooling::ForEachBlock(Function f) const {
     for (int64_t ow = 0; ow < columns.outputs; ++ow) {
       block.columns = columns.Clipped(ow);
       block.divisor = PoolingAxis::Divisor(rows, oh, columns, ow);
-      // As many blocks of 16 channels as there are, then of 4, then single channels.
+      // Processes as many blocks of 16 channels as possible, then blocks of 4, then single
+      // channels.
       const auto run = [&](auto lanes, int64_t width) HEARTH_INLINE_LAMBDA {
         while (block.channel + width <= channels) {
           f(block, lanes);
@@ -80,12 +81,12 @@ HEARTH_FOR_EACH_CPU void ChannelsLastPooling::Max(const float* x, float* y, int3
   ForEachBlock([&](const Block& block, auto lanes) HEARTH_INLINE_LAMBDA {
     typename decltype(lanes)::Floats best = {}, value;
     typename decltype(lanes)::Ints where = {};
-    // A scalar operand applies to all lanes; vectors have no constructor from one.
+    // A vector cannot be constructed from a scalar, but a scalar operand applies to all lanes.
     best -= FLT_MAX;
     where -= 1;
     block.ForEachPixel([&](int32_t pixel, int64_t at) HEARTH_INLINE_LAMBDA {
       Load(value, x + at);
-      // False for NaN, which is never chosen, and for equal values: the first one stays.
+      // False for equal values, so the first one is chosen, and for NaN, which is never chosen.
       const auto better = value > best;
       best = better ? value : best;
       where = better ? pixel - decltype(where){} : where;
@@ -95,8 +96,8 @@ HEARTH_FOR_EACH_CPU void ChannelsLastPooling::Max(const float* x, float* y, int3
   });
 }
 
-// Visits the window again and compares positions in all lanes, instead of writing to one address
-// per channel, which does not vectorize. Windows may overlap, so gradients add up.
+// Visits each window again and compares positions in all lanes, because writing to one address per
+// channel would not vectorize. Windows may overlap, so their gradients are added.
 HEARTH_FOR_EACH_CPU void ChannelsLastPooling::GradientAt(const float* dy, const int32_t* chosen,
                                                          float* dx) const {
   std::fill_n(dx, inputs(), 0.f);

@@ -15,18 +15,18 @@ struct ChannelsLastPooling {
   int64_t inputs() const { return rows.inputs * columns.inputs * channels; }
   int64_t outputs() const { return rows.outputs * columns.outputs * channels; }
 
-  // The largest value of each window, and its pixel (row * width + column; -1: empty window, whose
-  // value is -FLT_MAX). Among equal values, the first.
+  // Finds the largest value of each window (the first one in a tie) and the index of its pixel,
+  // row * width + column. An empty window has value -FLT_MAX and index -1.
   void Max(const float* x, float* y, int32_t* chosen) const;
   void Average(const float* x, float* y) const;
 
-  // Gradients, which replace dx. `chosen`: as from Max.
+  // Gradients, which overwrite dx. `chosen` is the result of Max().
   void GradientAt(const float* dy, const int32_t* chosen, float* dx) const;
   void AverageGradient(const float* dy, float* dx) const;
 
  private:
   struct Block;
-  // f(block, its vector types) for each window and, inside it, each block of channels.
+  // Calls f(block, its vector types) for each window and, inside it, for each block of channels.
   template <typename Function>
   void ForEachBlock(Function f) const;
 };

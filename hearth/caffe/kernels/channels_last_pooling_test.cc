@@ -34,7 +34,7 @@ void ForEachPair(int64_t channels, Function f) {
           }
 }
 
-// Numbers of channels around the widths of the vectors, 16 and 4.
+// Tests numbers of channels around the vector widths, 16 and 4.
 class ChannelsLastPoolingTest : public testing::TestWithParam<int64_t> {};
 
 TEST_P(ChannelsLastPoolingTest, FindsTheLargestValueAndItsPixel) {

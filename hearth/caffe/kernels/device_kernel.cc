@@ -18,8 +18,8 @@ namespace {
 // Values of the driver API's CUdevice_attribute.
 constexpr int kMajor = 75, kMinor = 76;
 
-// The functions used of NVRTC and of the CUDA driver; success is 0 in both libraries. Declared
-// here, since neither library's headers are needed to build.
+// The functions of NVRTC and of the CUDA driver that are used. Both libraries return 0 for success.
+// The functions are declared here, so that the build needs neither library's headers.
 struct Compiler {
   int (*create)(void** program, const char* source, const char* name, int, const char**,
                 const char**);
@@ -35,17 +35,17 @@ struct Compiler {
   int (*function)(void** function, void* module, const char* name);
   int (*launch)(void* function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
                 unsigned shared_bytes, void* stream, void** arguments, void** extra);
-  std::string problem;  // why they are unavailable, or empty
+  std::string problem;  // why the functions are unavailable, or empty
 };
 
-// PyTorch's stub loads both libraries from their location in its wheels.
+// A stub library of PyTorch, which loads both libraries from their folders in PyTorch's wheels.
 std::string StubFile() {
   const void* folder = CallDevice(HEARTH_OP_library_folder, {}).values[0].pointer;
   return std::filesystem::path(static_cast<const char*>(folder)) / "libcaffe2_nvrtc.so";
 }
 
-// NVRTC opens libnvrtc-builtins by its bare name, which the loader need not find in a wheel's
-// folder. It finds a library that is already loaded, so this one is loaded first.
+// NVRTC opens libnvrtc-builtins by its file name alone, and the loader may not search the wheel's
+// folder. It finds a library that is already loaded, so this function loads it first.
 void LoadBuiltins(const void* function_of_nvrtc) {
   Dl_info nvrtc{};
   if (function_of_nvrtc == nullptr || dladdr(function_of_nvrtc, &nvrtc) == 0) return;
@@ -92,13 +92,13 @@ std::string LogOf(const Compiler& compiler, void* program) {
   if (compiler.log_size(program, &size) != 0) return "";
   std::string text(size, '\0');
   compiler.log(program, text.data());
-  if (!text.empty()) text.pop_back();  // the size counts the final NUL
+  if (!text.empty()) text.pop_back();  // the size includes the final NUL
   return text;
 }
 
-// Machine code for the current device. A real architecture (sm_90, not compute_90) makes NVRTC
-// return machine code instead of PTX, which the driver would have to compile again. Throws
-// kUnavailable if NVRTC is older than the device.
+// Compiles machine code for the current device. For a real architecture (sm_90, not compute_90),
+// NVRTC returns machine code instead of PTX, which the driver would have to compile again. Throws
+// kUnavailable if NVRTC is too old for the device.
 std::string Compile(const Compiler& compiler, const std::string& name, const std::string& source) {
   int device = 0, major = 0, minor = 0;
   const bool knows = compiler.current_device(&device) == 0 &&
@@ -118,15 +118,15 @@ std::string Compile(const Compiler& compiler, const std::string& name, const std
     image.resize(size);
     compiler.image(program, image.data());
   }
-  // Before the check, which may throw: the program is freed in either case.
+  // Frees the program before the check below, which may throw.
   compiler.destroy(&program);
   Require(problem.empty() && !image.empty(), ErrorCode::kUnavailable, "NVRTC for sm_{}{}: {}",
           major, minor, problem);
   return image;
 }
 
-// Loads into the current context, so the caller makes the device current. The module is never
-// unloaded: its kernels are used until the process ends.
+// Loads the kernel into the current context, so the caller must make the device current. The module
+// is never unloaded, because its kernels are used until the process ends.
 void* LoadKernel(const std::string& name, const std::string& source) {
   const Compiler& compiler = TheCompiler();
   Require(compiler.problem.empty(), ErrorCode::kUnavailable, "{}", compiler.problem);
@@ -140,7 +140,7 @@ void* LoadKernel(const std::string& name, const std::string& source) {
   return function;
 }
 
-// Makes the device's context the calling thread's current one during its lifetime.
+// Makes the device's context current in the calling thread for the lifetime of this object.
 class CurrentDevice {
  public:
   explicit CurrentDevice(int index) : before_(Enter(index)) {}
@@ -164,14 +164,14 @@ class CurrentDevice {
 }  // namespace
 
 void* DeviceKernel::Find(const Device& device) {
-  // Held while the kernel is compiled, some hundred milliseconds: other threads that need it wait
-  // for it. A failure leaves a null entry, so that it is logged once and not tried again.
+  // Locked while the kernel is compiled (some hundred milliseconds), so that other threads that
+  // need it wait. A failure leaves a null entry, so that it is logged once and not retried.
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto [entry, is_new] = functions_.try_emplace(device.index, nullptr);
   if (!is_new) return entry->second;
   try {
     entry->second = LoadKernel(name_, source_);
-  } catch (const std::exception& error) {  // Error, or the library's TensorError
+  } catch (const std::exception& error) {  // an Error, or a TensorError of the device library
     log::Warning("the kernel {} is unavailable, so steps are slower: {}", name_, error.what());
   }
   return entry->second;
@@ -179,13 +179,13 @@ void* DeviceKernel::Find(const Device& device) {
 
 bool DeviceKernel::Launch(const Device& device, const Grid& grid, std::vector<void*> arguments) {
   if (!device.is_cuda()) return false;
-  // Loading and launching use the calling thread's current context.
+  // Loading and launching a kernel use the calling thread's current context.
   const CurrentDevice guard(device.index);
   void* function = Find(device);
   if (function == nullptr) return false;
-  // The stream of ATen's operations: the kernel runs after those that were submitted before it. The
-  // driver copies the arguments during the call; failures inside the kernel are reported by a later
-  // operation that waits.
+  // ATen's stream, so that the kernel runs after the operations submitted before it. The driver
+  // copies the arguments during the call. Failures inside the kernel are reported by a later
+  // operation that waits for it.
   void* stream =
       CallDevice(HEARTH_OP_current_stream, {DeviceInteger(device.index)}).values[0].pointer;
   const int result = TheCompiler().launch(

@@ -1,5 +1,5 @@
-// A CUDA kernel compiled from source at run time by the NVRTC library in PyTorch's wheels: one
-// binary runs with and without GPUs, on every GPU and version of CUDA.
+// A CUDA kernel that is compiled from source at run time, by the NVRTC library in PyTorch's wheels.
+// One binary therefore runs with and without GPUs, on every GPU and version of CUDA.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace hearth::caffe {
 
-// Thread-safe; created once per process and never destroyed.
+// Thread-safe. Each kernel is created once per process and never destroyed.
 class DeviceKernel {
  public:
   // `source` defines `extern "C" __global__ void name(...)`.
@@ -25,9 +25,9 @@ class DeviceKernel {
     int64_t threads;            // per block
     int64_t shared_floats = 0;  // dynamic shared memory per block
   };
-  // Launches the kernel on the device's current stream; `arguments` point to its arguments. If
-  // `device` is not a CUDA device, or the kernel cannot be compiled (logged once), does nothing and
-  // returns false. Throws kInternal if the driver rejects the launch.
+  // Launches the kernel on the device's current stream; `arguments` are pointers to its arguments.
+  // Does nothing and returns false if `device` is not a CUDA device or if the kernel cannot be
+  // compiled (logged once). Throws kInternal if the driver rejects the launch.
   bool Launch(const Device& device, const Grid& grid, std::vector<void*> arguments);
 
  private:

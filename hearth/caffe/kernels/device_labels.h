@@ -18,7 +18,7 @@ struct DeviceLabels {
   static DeviceLabels Of(Blob& labels, const ClassLayout& layout, std::optional<int64_t> ignored);
 };
 
-// The scores on the device as outer x classes x inner.
+// Views the scores on the device as outer x classes x inner.
 inline Tensor ClassView(const Tensor& scores, const ClassLayout& layout) {
   return scores.view({layout.outer, layout.classes, layout.inner});
 }

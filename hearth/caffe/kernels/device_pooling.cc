@@ -3,8 +3,8 @@
 namespace hearth::caffe {
 namespace {
 
-// ATen's rule: when rounding up, a last window that would begin after the image and its leading
-// padding is dropped.
+// ATen's number of windows. When rounding up, ATen drops a last window that would begin after the
+// image and its leading padding.
 int64_t AtenOutputs(const PoolingAxis& axis, bool rounds_up) {
   const int64_t room = axis.inputs + 2 * axis.pad - axis.kernel;
   if (room < 0) return 0;
@@ -22,11 +22,12 @@ std::optional<DevicePooling> DevicePooling::Of(PoolingParameter::PoolMethod meth
     return AtenOutputs(rows, rounds_up) == rows.outputs &&
            AtenOutputs(columns, rounds_up) == columns.outputs;
   };
-  // ATen rejects padding above half of the kernel.
+  // ATen rejects padding larger than half of the kernel.
   const bool padding = 2 * rows.pad <= rows.kernel && 2 * columns.pad <= columns.kernel;
   if (method == PoolingParameter::STOCHASTIC || !padding) return std::nullopt;
-  // Caffe drops an outside window only if there is padding, and in both rounding modes, so its
-  // count may be neither of ATen's. The mode that gives Caffe's count has the same windows.
+  // Caffe drops such a last window only if there is padding, but in both rounding modes, so its
+  // number of windows may equal neither of ATen's. If a rounding mode yields Caffe's number, its
+  // windows are the same as Caffe's.
   if (!fits(true) && !fits(false)) return std::nullopt;
   DevicePooling pooling;
   pooling.is_max_ = method == PoolingParameter::MAX;

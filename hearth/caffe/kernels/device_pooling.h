@@ -9,15 +9,16 @@
 
 namespace hearth::caffe {
 
-// MAX and AVE pooling by ATen's kernels, for tensors on any device.
+// MAX and AVE pooling with ATen's kernels, for tensors on any device.
 class DevicePooling {
  public:
-  // nullopt if ATen does not support such windows: it limits padding to half the kernel, and rounds
-  // the number of windows differently.
+  // Returns nullopt if ATen does not support these windows: it limits padding to half of the
+  // kernel, and rounds the number of windows differently.
   static std::optional<DevicePooling> Of(PoolingParameter::PoolMethod method,
                                          const PoolingAxis& rows, const PoolingAxis& columns);
 
-  // MAX stores in `chosen` the position in its plane that each value came from, for Backward.
+  // MAX stores in `chosen`, for Backward, the position in the plane from which each value was
+  // copied.
   void Forward(const Tensor& x, Tensor& y, Tensor& chosen) const;
   void Backward(const Tensor& dy, const Tensor& x, const Tensor& chosen, Tensor& dx) const;
 

@@ -24,17 +24,17 @@ namespace {
 using dnnl::memory;
 using Type = memory::data_type;
 
-// A sum of more products of 127 * 127 may not fit into 32 bits.
+// The sum of more products of 127 * 127 may not fit in 32 bits.
 constexpr int64_t kMostProducts = std::numeric_limits<int32_t>::max() / (127 * 127);
-constexpr int64_t kInt8Grain = 16384;  // minimum number of values worth a thread
+constexpr int64_t kInt8Grain = 16384;  // minimum number of values per thread
 
-// Memory for bytes, as a tensor of floats.
+// Allocates memory for bytes, as a tensor of floats.
 Tensor EmptyBytes(size_t bytes) {
   return Tensor::Empty({static_cast<int64_t>(bytes / sizeof(float) + 1)});
 }
 int8_t* BytesOf(const Tensor& tensor) { return reinterpret_cast<int8_t*>(tensor.data_ptr()); }
 
-// Runs f; oneDNN's exceptions become hearth::Error.
+// Runs f and converts oneDNN's exceptions to hearth::Error.
 template <typename Function>
 auto GuardedInt8(const char* what, Function f) {
   try {
@@ -44,7 +44,7 @@ auto GuardedInt8(const char* what, Function f) {
   }
 }
 
-// Calls f(row, its first value) for each of the rows, multithreaded.
+// Calls f(row number, its first value) for each row, on several threads.
 template <typename Value, typename Function>
 void ForEachRow(Value* values, int64_t rows, int64_t size, const Function& f) {
   ParallelFor(0, rows, kInt8Grain / std::max<int64_t>(1, size) + 1,
@@ -58,8 +58,8 @@ void ForEachRow(Value* values, int64_t rows, int64_t size, const Function& f) {
 struct Int8Product::Primitives {
   using Make = std::function<dnnl::primitive_desc_base(const memory::desc& x)>;
 
-  // Inputs without negative values are computed as uint8, which oneDNN multiplies faster. As they
-  // use [0, 127] alone, results are the same.
+  // Inputs without negative values use a uint8 kernel, which is faster in oneDNN. Both kernels use
+  // only the values [0, 127] for them, so the results are the same.
   struct Kernel {
     dnnl::primitive_desc_base desc;
     OnednnPrimitive primitive;
@@ -72,12 +72,12 @@ struct Int8Product::Primitives {
     return std::string_view(desc.impl_info_str()).find("ref") == std::string_view::npos;
   }
 
-  // Returns false if there is no fast kernel. `x_of` is the layout of x for a type.
+  // Returns false if there is no fast kernel. `x_of` returns the layout of x for a type.
   bool Plan(const std::function<memory::desc(Type)>& x_of, const Make& make) {
     if (!IsSupported()) return false;
     x = {x_of(Type::u8), x_of(Type::s8)};
     try {
-      // Both must be fast: only each Forward shows whether x has negative values.
+      // Both kernels must be fast, because only Forward knows whether x has negative values.
       for (size_t i = 0; i < x.size(); ++i) {
         kernels[i].desc = make(x[i]);
         if (!IsFast(kernels[i].desc)) return false;
@@ -89,8 +89,9 @@ struct Int8Product::Primitives {
     return true;
   }
 
-  // Quantizes the weights, and packs them for a kernel. Scales are per output, of its largest
-  // magnitude. Only the kernel that is used gets weights, since each packs them in its own order.
+  // Quantizes the weights and packs them for a kernel. Each output has one scale, from its largest
+  // magnitude. The other kernel gets no weights, because each kernel packs them in a different
+  // order.
   void TakeWeights(const Tensor& w, Kernel* kernel) {
     const int64_t outputs = static_cast<int64_t>(w_scales.size()), size = w.numel() / outputs;
     const Tensor dense = w.contiguous();
@@ -108,8 +109,8 @@ struct Int8Product::Primitives {
     kernel->primitive = OnednnPrimitive(kernel->desc);
   }
 
-  // Finds the ranges of all images, and the kernel for them: the signed one if any value of the
-  // minibatch is negative.
+  // Computes the ranges of all images and returns the kernel for them: the signed one if the
+  // minibatch has any negative value.
   Kernel& KernelFor(const Tensor& values, const Tensor& w) {
     const int64_t rows = values.size(0);
     ranges.resize(static_cast<size_t>(rows));
@@ -124,12 +125,12 @@ struct Int8Product::Primitives {
     return kernel;
   }
 
-  // The rounded values, in the kernel's layout.
+  // Returns the rounded values in the kernel's layout.
   memory TakeImages(const Tensor& values, Kernel* kernel) {
     const int64_t rows = values.size(0), size = values.numel() / rows;
     const bool is_signed = kernel == &kernels[1];
-    // Rounded in the order of the float32 values, then put in the kernel's order by oneDNN. The
-    // batch axis comes first in both layouts of a blob, so an image is one run of bytes.
+    // Rounds in the order of the float32 values; oneDNN then reorders them for the kernel. In both
+    // layouts of a blob, the batch axis comes first, so the bytes of an image are contiguous.
     const memory::desc layout(values.sizes(), is_signed ? Type::s8 : Type::u8, values.strides());
     const memory rounded = OnednnScratchMemory(layout, OnednnScratch::kRounded);
     auto* bytes = static_cast<int8_t*>(rounded.get_data_handle());
@@ -140,8 +141,9 @@ struct Int8Product::Primitives {
         .Take(rounded);
   }
 
-  // y[row, position, o] = sum * x scale[row] * w scale[o] + b[o], in place. oneDNN 3.2 has one
-  // scale per tensor, so this is a separate pass; y has its outputs last.
+  // Computes y[row, position, o] = sum * x scale[row] * w scale[o] + b[o] in place. This is a
+  // separate pass because oneDNN 3.2 supports one scale per tensor. In y, the outputs are the last
+  // axis.
   void Rescale(float* sums, const Tensor& b) {
     const int64_t outputs = static_cast<int64_t>(w_scales.size());
     const auto rows = static_cast<int64_t>(ranges.size());
@@ -172,7 +174,7 @@ Int8Product::~Int8Product() = default;
 bool Int8Product::IsSupported() {
   static const bool supported = [] {
     const auto isa = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
-    // The bits of VNNI in registers of 256 and 512 bits, which newer instruction sets include.
+    // The bits for VNNI with 256-bit and 512-bit registers; newer instruction sets include them.
     const bool has_vnni = (isa & (dnnl_cpu_isa_avx2_vnni & ~dnnl_cpu_isa_avx2)) != 0 ||
                           (isa & (dnnl_cpu_isa_avx512_core_vnni & ~dnnl_cpu_isa_avx512_core)) != 0;
     if (!has_vnni) {
@@ -192,7 +194,7 @@ std::unique_ptr<Int8Product> Int8Product::Planned(std::unique_ptr<Primitives>& p
 }
 
 std::unique_ptr<Int8Product> Int8Product::OfConvolution(const OnednnConvolution::Spec& spec) {
-  // Products per sum: the window's size times the channels that an output reads.
+  // Products per sum: the size of the window times the channels that an output reads.
   const int64_t products = std::accumulate(spec.kernel.begin(), spec.kernel.end(),
                                            spec.channels / spec.group, std::multiplies<>());
   if (products > kMostProducts) return nullptr;
@@ -217,8 +219,8 @@ std::unique_ptr<Int8Product> Int8Product::OfMatrices(const Matrices& sizes) {
   if (rows * inputs * outputs == 0 || inputs > kMostProducts) return nullptr;
   auto plan = std::make_unique<Primitives>();
   plan->w_scales.resize(static_cast<size_t>(outputs));
-  // w is [outputs, inputs] in memory; for oneDNN, whose product is x w, that is the transpose of
-  // [inputs, outputs].
+  // oneDNN computes x w and expects w as [inputs, outputs]. In memory w is [outputs, inputs], so
+  // the layout `ba` describes it transposed.
   plan->plain_w = {{inputs, outputs}, Type::s8, memory::format_tag::ba};
   plan->y = {{rows, outputs}, Type::f32, memory::format_tag::ab};
   const memory::desc w({inputs, outputs}, Type::s8, memory::format_tag::any);
@@ -235,8 +237,8 @@ std::unique_ptr<Int8Product> Int8Product::OfMatrices(const Matrices& sizes) {
 void Int8Product::Forward(const Tensor& x, const Tensor& w, const Tensor& b, Tensor& y) {
   Primitives& p = *primitives_;
   GuardedInt8("forward", [&] {
-    // In this order: the ranges that KernelFor finds are used by the next step and by Rescale, and
-    // Give converts rescaled values to the layout of y.
+    // The order matters: TakeImages() and Rescale() use the ranges that KernelFor() computes, and
+    // Give() converts the rescaled values to the layout of y.
     Primitives::Kernel& kernel = p.KernelFor(x, w);
     const memory images = p.TakeImages(x, &kernel);
     OnednnReordered& y_out =

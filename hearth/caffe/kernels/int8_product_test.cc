@@ -17,7 +17,7 @@ namespace {
 using Spec = OnednnConvolution::Spec;
 using Values = std::vector<float>;
 
-// Row-major values, each row of another magnitude.
+// Fills the blob in row-major order; the magnitude of the values increases with the row.
 void Fill(Blob& blob, float low, uint64_t seed) {
   Random random(seed);
   Tensor values = Tensor::Empty(blob.shape());
@@ -34,10 +34,10 @@ Values ListOf(Blob& blob) {
   return {values.data_ptr(), values.data_ptr() + values.numel()};
 }
 
-// A convolution of a batch, with its inputs.
+// A convolution and its inputs.
 struct Case {
   Spec spec;
-  float low;  // of x: 0 without negative values
+  float low;  // lower limit of x: 0 for no negative values
   Layout layout;
   Blob x, w, b, y;
 
@@ -75,7 +75,8 @@ struct Case {
   }
 };
 
-// Replaces values by their magnitude plus half a step of the row's scale.
+// Replaces each value by half a step of its row's scale, plus the value's magnitude if
+// `keeps_values`.
 void Widen(Blob& blob, bool keeps_values) {
   Tensor values = blob.data().contiguous().clone();
   const int64_t rows = blob.shape(0), size = blob.count() / rows;
@@ -89,8 +90,8 @@ void Widen(Blob& blob, bool keeps_values) {
   blob.data().copy_(values);
 }
 
-// The largest error that rounding x and w by half a step can cause, for each value of y:
-// |x| dw + dx (|w| + dw).
+// The largest error of each value of y if x and w are rounded by up to half a step: |x| dw + dx
+// (|w| + dw).
 Values Bounds(Case& from) {
   Case wide(from.spec, from.low, from.layout), narrow(from.spec, from.low, from.layout);
   Widen(wide.x, true);     // |x| + dx
@@ -127,7 +128,7 @@ TEST(Int8Product, ErrorIsWithinHalfAStepOfEachFactor) {
         double largest = 0;
         for (size_t i = 0; i < exact.size(); ++i) {
           const float error = std::fabs(exact[i] - rounded[i]);
-          // 0.1 % for sums in float32.
+          // allows 0.1 % more, because the sums are float32
           ASSERT_LE(error, 1.001f * bounds[i] + 1e-5f) << spec.channels << ", " << low << ", " << i;
           largest = std::max<double>(largest, error);
         }
@@ -137,11 +138,12 @@ TEST(Int8Product, ErrorIsWithinHalfAStepOfEachFactor) {
   }
 }
 
-// Bits do not depend on the other images of a batch, on its size or on the number of threads.
+// The bits of a result must not depend on the other images of a batch, on its size or on the number
+// of threads.
 TEST(Int8Product, AnImagesResultFollowsFromThatImageAlone) {
   for (const Spec& spec : kSpecs) {
     Case batch(spec, -1, Layout::kChannelsLast);
-    // The first image has no negative values: alone, it is computed as uint8.
+    // The first image has no negative values, so without the other images it is computed as uint8.
     const int64_t size = batch.x.count() / spec.batch;
     for (int64_t i = 0; i < size; ++i) batch.x.data_ptr()[i] = std::fabs(batch.x.data_ptr()[i]);
     const Values together = batch.Int8();
@@ -184,7 +186,7 @@ TEST(Int8Product, MatricesAreMultipliedRowByRow) {
   const auto product = Int8Product::OfMatrices({rows, inputs, outputs});
   if (!product) GTEST_SKIP() << "oneDNN finds no VNNI";
   Blob x({rows, inputs}), w({outputs, inputs}), y({rows, outputs});
-  // Integers of at most 127, which the largest of each row makes exact.
+  // The largest value of each row is 127, so the scale is 1 and integers up to 127 are exact.
   for (int64_t i = 0; i < x.count(); ++i) {
     x.data_ptr()[i] = i % inputs == 0 ? 127 : static_cast<float>(i * 7 % 128);
   }
@@ -260,7 +262,7 @@ TEST(Int8Product, AnInfiniteValueMakesItsImageNan) {
   }
 }
 
-// Odd numbers of channels, and groups of one channel: within the bounds, or left to float32.
+// Shapes with odd numbers of channels, and groups of one channel.
 TEST(Int8Product, OddShapesAreWithinTheBoundsOrLeftToFloat32) {
   if (!Int8Product::IsSupported()) GTEST_SKIP() << "oneDNN finds no VNNI";
   int computed = 0;
@@ -280,7 +282,7 @@ TEST(Int8Product, OddShapesAreWithinTheBoundsOrLeftToFloat32) {
   EXPECT_GT(computed, 0) << "no kernel for any of them";
 }
 
-// Integers of at most 127 are exact if the row's largest is 127.
+// If the largest value of a row is 127, integers up to 127 are exact.
 TEST(Int8Product, MatricesOfAnySizeAreExactOrLeftToFloat32) {
   if (!Int8Product::IsSupported()) GTEST_SKIP() << "oneDNN finds no VNNI";
   int computed = 0;

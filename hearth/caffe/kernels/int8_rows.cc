@@ -9,24 +9,24 @@
 namespace hearth::caffe {
 namespace {
 
-constexpr int64_t kBoundLanes = 32;     // independent bounds, which vectorize
-constexpr float kLargest = 127.f;       // in int8, of either sign
-constexpr float kNearlyZero = 1e-30f;   // the inverse of a smaller scale is infinite
+constexpr int64_t kBoundLanes = 32;     // independent bounds, which can be vectorized
+constexpr float kLargest = 127.f;       // largest magnitude in int8
+constexpr float kNearlyZero = 1e-30f;   // the inverse of a smaller scale would be infinite
 constexpr float kToWhole = 12582912.f;  // 1.5 * 2^23: adding it rounds to an integer
 
-// The least and the largest value, 0 included; `zero` is NaN if a value is not finite.
+// The minimum and the maximum of the values and 0. `zero` is NaN if a value is not finite.
 struct Bounds {
   float least = 0, largest = 0, zero = 0;
 
   HEARTH_INLINE void Add(float x) {
     least = x < least ? x : least;
     largest = largest < x ? x : largest;
-    zero += x * 0.f;  // NaN from then on if x is not finite
+    zero += x * 0.f;  // stays NaN once x is not finite
   }
 };
 
-// The smallest and the largest value do not show NaN, for which all comparisons are false; the sum
-// of x * 0 does, and infinity, too.
+// Every comparison with NaN is false, so NaN does not affect the smallest and largest value. The
+// sum of x * 0 becomes NaN for NaN and for infinity.
 HEARTH_FOR_EACH_CPU void FindBounds(const float* x, int64_t count, Bounds* bounds) {
   float least[kBoundLanes] = {}, largest[kBoundLanes] = {}, zero[kBoundLanes] = {};
   int64_t i = 0;
@@ -48,7 +48,8 @@ HEARTH_FOR_EACH_CPU void FindBounds(const float* x, int64_t count, Bounds* bound
 HEARTH_FOR_EACH_CPU void QuantizeEach(const float* x, int64_t count, float inverse, int8_t* q) {
 #pragma GCC ivdep
   for (int64_t i = 0; i < count; ++i) {
-    // The integer is in the low bits. Half way between two integers, it is the even one.
+    // The low bits contain the integer. A value half way between two integers is rounded to the
+    // even one.
     q[i] = static_cast<int8_t>(std::bit_cast<int32_t>(x[i] * inverse + kToWhole));
   }
 }
@@ -67,7 +68,7 @@ Int8Range RangeOf(const float* x, int64_t count) {
   Bounds bounds;
   FindBounds(x, count, &bounds);
   const float magnitude = std::max(-bounds.least, bounds.largest);
-  // Symmetric, without a zero point: 0 stays 0, and sums need no correction.
+  // Symmetric: there is no zero point, so 0 stays 0 and sums need no correction.
   const float scale = magnitude / kLargest + bounds.zero;
   return {scale < kNearlyZero ? 0.f : scale, bounds.least < 0};
 }
@@ -75,7 +76,7 @@ Int8Range RangeOf(const float* x, int64_t count) {
 void Quantize(const float* x, int64_t count, float scale, int8_t* q) {
   if (scale > 0) {
     QuantizeEach(x, count, 1.f / scale, q);
-  } else {  // NaN, too
+  } else {  // 0 or NaN
     std::memset(q, 0, static_cast<size_t>(count));
   }
 }

@@ -1,14 +1,15 @@
-// Conversion between float32 and int8, for three instruction sets with the same bits. One thread.
+// Conversion between float32 and int8, with equal bits on all three instruction sets for which it
+// is compiled. Single-threaded.
 #pragma once
 
 #include <cstdint>
 
 namespace hearth::caffe {
 
-// How a row of values is represented in int8.
+// The int8 representation of a row of values.
 struct Int8Range {
-  // The value of 1: the largest magnitude / 127. 0 if all values are (nearly) zero, NaN if one is
-  // not finite.
+  // Value of one int8 step: the largest magnitude / 127. It is 0 if all values are (nearly) zero,
+  // and NaN if any value is not finite.
   float scale;
   bool has_negative;
 };
@@ -16,7 +17,7 @@ Int8Range RangeOf(const float* x, int64_t count);
 
 // q = x / scale, rounded to the nearest integer; zeros if the scale is 0 or NaN.
 void Quantize(const float* x, int64_t count, float scale, int8_t* q);
-// Each of `rows` rows of y: y[i] = y[i] * scales[i] + bias[i], in place.
+// Computes y[i] = y[i] * scales[i] + bias[i] for each of `rows` rows of y, in place.
 void ScaleRows(float* y, int64_t rows, int64_t size, const float* scales, const float* bias);
 
 }  // namespace hearth::caffe

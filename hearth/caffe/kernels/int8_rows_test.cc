@@ -30,7 +30,7 @@ TEST(Int8Rows, TheLargestMagnitudeBecomes127) {
   EXPECT_THAT(Quantized({254, -254, 0}, 2), ElementsAre(127, -127, 0));
 }
 
-// More values than are compared at a time.
+// Covers more values than are compared at a time.
 TEST(Int8Rows, EachValueCounts) {
   for (const size_t count : {1, 31, 32, 33, 100}) {
     for (size_t at = 0; at < count; ++at) {
@@ -111,7 +111,7 @@ TEST(Int8Rows, NoValuesHaveScaleZero) {
   EXPECT_FALSE(RangeIn({-0.f, 1}).has_negative) << "a negative zero";
 }
 
-// Of any count, no byte after the last value is written.
+// Whatever the count, no byte after the last value may be written.
 TEST(Int8Rows, WritesAsManyValuesAsAreGiven) {
   for (int64_t count = 0; count < 70; ++count) {
     for (const float scale : {0.f, 1.f, std::nanf("")}) {

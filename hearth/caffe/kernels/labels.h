@@ -11,8 +11,8 @@
 
 namespace hearth::caffe {
 
-// The shape of scores around their class axis: outer x classes x inner, one label per outer x
-// inner.
+// The shape of scores around their class axis: outer x classes x inner. There is one label per
+// position of outer x inner.
 struct ClassLayout {
   int64_t outer = 0, classes = 0, inner = 0;
 
@@ -27,21 +27,21 @@ struct ClassLayout {
             classes, inner, outer * inner, labels.ShapeString());
   }
 
-  // Position of class c for the label at position i.
+  // Returns the index of the score of class c for label i.
   int64_t Index(int64_t i, int64_t c) const {
     return (i / inner * classes + c) * inner + i % inner;
   }
 };
 
-// A label as Caffe truncates it. NaN and numbers beyond int64 become INT64_MIN, which is neither a
-// class nor an ignore_label.
+// Truncates a label as Caffe does. NaN and numbers beyond int64 become INT64_MIN, which is neither
+// a class nor an ignore_label.
 inline int64_t TruncatedLabel(float label) {
   return std::abs(label) < 0x1p63F ? static_cast<int64_t>(label)
                                    : std::numeric_limits<int64_t>::min();
 }
 
-// The label at `index`; nullopt if it is the one to ignore. Throws kInvalidArgument if it is not a
-// class.
+// Returns the label at `index`, or nullopt if it is the ignored label. Throws kInvalidArgument if
+// it is not a class.
 inline std::optional<int64_t> ClassLabel(const float* labels, int64_t index, int64_t classes,
                                          std::optional<int64_t> ignored) {
   const int64_t label = TruncatedLabel(labels[index]);

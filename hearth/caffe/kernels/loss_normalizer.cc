@@ -4,7 +4,7 @@
 
 namespace hearth::caffe {
 
-// As Caffe's LossLayer: `normalization` takes precedence over `normalize`, the older flag.
+// Like Caffe's LossLayer: `normalization` takes precedence over `normalize`, the older flag.
 LossNormalizer LossNormalizer::Read(const LossParameter& param,
                                     LossParameter::NormalizationMode fallback) {
   if (param.has_normalization()) return {param.normalization()};

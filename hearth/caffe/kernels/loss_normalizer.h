@@ -10,11 +10,11 @@ namespace hearth::caffe {
 struct LossNormalizer {
   LossParameter::NormalizationMode mode;
 
-  // `fallback`: the mode if loss_param has neither `normalization` nor the older `normalize`.
+  // `fallback` is the mode if loss_param has neither `normalization` nor the older `normalize`.
   static LossNormalizer Read(const LossParameter& param, LossParameter::NormalizationMode fallback);
 
-  // outer * inner values in `outer` rows, of which `valid` are not ignored. At least 1, so that a
-  // minibatch with only ignored labels has loss 0.
+  // Returns the divisor for outer * inner values in `outer` rows, of which `valid` values are not
+  // ignored. It is at least 1, so that a minibatch with only ignored labels has loss 0.
   float Divisor(int64_t outer, int64_t inner, int64_t valid) const;
 };
 

@@ -5,18 +5,20 @@
 namespace hearth::caffe {
 namespace {
 
-// With a thread for each of four gates: 1,024, the most threads of a CUDA block.
+// Each output has a thread for each of its four gates, and a CUDA block has at most 1,024 threads.
 constexpr int64_t kMaxOutputs = 256;
 
-// A block computes all steps of one row. Adjacent threads read adjacent weights. The 1 of
-// __launch_bounds__ leaves the registers of a multiprocessor to one block, so that each thread has
-// more loads in flight: there are usually fewer rows than multiprocessors.
+// A block computes all steps of one row. Adjacent threads read adjacent weights. The 1 in
+// __launch_bounds__ gives all registers of a multiprocessor to one block, so that each thread can
+// have more loads in flight. This costs nothing, because there are usually fewer rows than
+// multiprocessors.
 //
-// `gates` holds W_x x + b on entry. A step computes, as in lstm_step.cc:
+// On entry, `gates` contains W_x x + b. A step computes, as in lstm_step.cc:
 //   sums = gates + W_h (cont * h_before); i, f, o = sigmoid(sums), g = tanh(sums); f *= cont
 //   c = f * c_before + i * g; h = o * tanh(c)
-// Barriers separate its three parts: `from` is complete before it is summed, the gates before the
-// cells use them, and both are used up before the next step overwrites them.
+// Barriers separate the three parts of a step: `from` must be complete before it is summed, the
+// gates before the cells are computed from them, and both must have been read before the next step
+// overwrites them.
 constexpr char kForward[] = R"(
 extern "C" __global__ __launch_bounds__(1024, 1) void hearth_lstm_forward(
     int steps, int rows, int size, const float* weight,  // size x 4 size
@@ -55,9 +57,9 @@ extern "C" __global__ __launch_bounds__(1024, 1) void hearth_lstm_forward(
 }
 )";
 
-// Four groups of threads share the sum over the gates' gradients: group g adds the products of gate
-// g, and the threads below `size` add the four parts to cont * W_h^T d_gates, the gradient of the
-// previous step's hidden values. Those threads keep d_hidden and d_cell in registers.
+// Four groups of threads share the sum over the gates' gradients. Group g adds the products of gate
+// g, and the threads below `size` add the four partial sums to cont * W_h^T d_gates, the gradient
+// of the previous step's hidden values. These threads keep d_hidden and d_cell in registers.
 constexpr char kBackward[] = R"(
 extern "C" __global__ __launch_bounds__(1024, 1) void hearth_lstm_backward(
     int steps, int rows, int size, const float* weight,  // 4 size x size
@@ -109,7 +111,7 @@ class Arguments {
     for (int& number : numbers_) list_.push_back(&number);
   }
   void Add(const Tensor& tensor) { pointers_.push_back(tensor.data_ptr()); }
-  // Pointers into this object, which must not move or grow afterwards.
+  // Returns pointers into this object, which must not move or grow afterwards.
   std::vector<void*> List() {
     for (float*& pointer : pointers_) list_.push_back(&pointer);
     return list_;
@@ -121,7 +123,7 @@ class Arguments {
   std::vector<void*> list_;
 };
 
-// Others are left to the caller, which launches each product.
+// Returns true if the kernels support these arrays. Otherwise the caller launches each product.
 bool Takes(const DeviceLstmArrays& a) {
   return a.weight.device().is_cuda() && a.size <= kMaxOutputs && a.rows > 0 && a.steps > 0;
 }
@@ -131,16 +133,16 @@ bool Takes(const DeviceLstmArrays& a) {
 bool LstmForward(const DeviceLstmArrays& a, const Tensor& first) {
   static auto* const kernel = new DeviceKernel("hearth_lstm_forward", kForward);
   if (!Takes(a)) return false;
-  // Thread j of the forward kernel reads column j of the transpose, so neighbours read neighbours.
-  // The copy may be released while the kernel still runs: ATen's allocator reuses memory in the
-  // order of the stream.
+  // Transposed, so that adjacent threads read adjacent weights: thread j of the forward kernel
+  // reads column j. The copy may be released while the kernel still runs, because ATen's allocator
+  // reuses memory in stream order.
   const Tensor transposed = a.weight.t().contiguous();
   Arguments arguments(a);
   for (const Tensor& tensor :
        {transposed, a.cont, first, a.gates, a.cells, a.squashed, a.hidden, a.carried}) {
     arguments.Add(tensor);
   }
-  // Shared memory: the hidden values and the gates of a step.
+  // Shared memory contains the hidden values and the gates of a step.
   return kernel->Launch(a.weight.device(), {a.rows, 4 * a.size, 5 * a.size}, arguments.List());
 }
 
@@ -148,11 +150,12 @@ bool LstmBackward(const DeviceLstmArrays& a, const Tensor& d_hidden, const Tenso
   static auto* const kernel = new DeviceKernel("hearth_lstm_backward", kBackward);
   if (!Takes(a)) return false;
   Arguments arguments(a);
-  // As it is: a thread sums over the gates for one hidden value, the weight's second axis.
+  // The weight is not transposed: each thread sums over the gates for one hidden value, the
+  // weight's second axis.
   for (const Tensor& tensor : {a.weight, a.cont, a.gates, a.cells, a.squashed, d_hidden, d_gates}) {
     arguments.Add(tensor);
   }
-  // Shared memory: the gates' gradients of a step, and the four groups' partial sums.
+  // Shared memory contains the gates' gradients of a step and the four groups' partial sums.
   return kernel->Launch(a.weight.device(), {a.rows, 4 * a.size, 8 * a.size}, arguments.List());
 }
 

@@ -1,4 +1,4 @@
-// All steps of an LSTM layer on a CUDA device in one kernel, without a launch per step.
+// All steps of an LSTM layer on a CUDA device in one kernel launch.
 #pragma once
 
 #include <cstdint>
@@ -12,18 +12,19 @@ struct DeviceLstmArrays {
   int64_t steps, rows, size;
   Tensor weight;    // 4H x H
   Tensor cont;      // T x N
-  Tensor gates;     // T x N x 4H: the inputs' part, replaced by the gates
-  Tensor cells;     // T+1 x N x H; the first step's are inputs
+  Tensor gates;     // T x N x 4H: the inputs' contribution, replaced by the gates
+  Tensor cells;     // T+1 x N x H: the first N x H are inputs
   Tensor squashed;  // T x N x H
   Tensor hidden;    // T x N x H
   Tensor carried;   // T x N x H
 };
 
 // Returns false on other devices and for more than 256 outputs, whose products are large enough to
-// be launched one by one. `first` is N x H: the hidden values before step 0.
+// be launched one by one. `first` contains the hidden values before step 0, N x H.
 bool LstmForward(const DeviceLstmArrays& arrays, const Tensor& first);
 
-// Computes the gradients of the gates' inputs, T x N x 4H, from those of the hidden values.
+// Computes the gradients of the gates' sums, T x N x 4H, from the gradients of the hidden values.
+// Returns false like LstmForward().
 bool LstmBackward(const DeviceLstmArrays& arrays, const Tensor& d_hidden, const Tensor& d_gates);
 
 }  // namespace hearth::caffe

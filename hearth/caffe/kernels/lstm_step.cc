@@ -8,9 +8,9 @@ namespace {
 
 HEARTH_INLINE float Tanh(float x) { return 2.f * VectorSigmoid(2.f * x) - 1.f; }
 
-// The step of Caffe's LSTMUnit, with the gates in its order i, f, o, g:
-// i, f, o = sigmoid(sums), g = tanh(sums), f is multiplied by cont,
-// c = f * c_before + i * g, h = o * tanh(c).
+// The step of Caffe's LSTMUnit. Its gates are in the order i, f, o, g:
+//   i, f, o = sigmoid(sums), g = tanh(sums), f is multiplied by cont,
+//   c = f * c_before + i * g, h = o * tanh(c)
 HEARTH_FOR_EACH_CPU void ForwardRow(const LstmStep& step, float cont) {
   float *i = step.gates, *f = i + step.size, *o = f + step.size, *g = o + step.size;
   const float* before = step.before;
@@ -27,10 +27,11 @@ HEARTH_FOR_EACH_CPU void ForwardRow(const LstmStep& step, float cont) {
   }
 }
 
-// The chain rule from the stored gates: with dc = dc_later + dh * o * (1 - tanh(c)^2),
-// di = dc * g * i * (1 - i), df = dc * c_before * f * (1 - f), do = dh * tanh(c) * o * (1 - o),
-// dg = dc * i * (1 - g^2), dc_before = dc * f. As cont is 0 or 1, the stored f = cont * sigmoid
-// needs no separate factor: where cont is 0, df and dc_before are 0.
+// The chain rule, from the stored gates. With dc = dc_later + dh * o * (1 - tanh(c)^2):
+//   di = dc * g * i * (1 - i), df = dc * c_before * f * (1 - f), do = dh * tanh(c) * o * (1 - o),
+//   dg = dc * i * (1 - g^2), dc_before = dc * f
+// Because cont is 0 or 1, the stored f = cont * sigmoid needs no separate factor: where cont is 0,
+// df and dc_before are 0.
 HEARTH_FOR_EACH_CPU void BackwardRow(const LstmStep& step, const float* d_hidden, float* d_cells,
                                      float* d_gates) {
   const float *i = step.gates, *f = i + step.size, *o = f + step.size, *g = o + step.size;

@@ -5,7 +5,8 @@
 
 namespace hearth::caffe {
 
-// `gates` holds i, f, o and g of each row, one after another; all other arrays are rows x size.
+// `gates` contains i, f, o and g of each row, one after another. All other arrays are rows x size,
+// except cont.
 struct LstmStep {
   int64_t rows, size;
   const float* cont;    // one per row: 0 resets the previous step's cells
@@ -16,8 +17,8 @@ struct LstmStep {
   float* hidden;        // written: o * tanh(cells)
 
   void Forward() const;
-  // d_cells: on entry the gradient of `cells` from later steps, on exit that of `before`. Writes
-  // d_gates, the gradient of the sums. `hidden` and `cells` are not read.
+  // On entry, d_cells contains the gradient of `cells` from later steps; on return, the gradient of
+  // `before`. Writes d_gates, the gradient of the sums. `hidden` and `cells` are not read.
   void Backward(const float* d_hidden, float* d_cells, float* d_gates) const;
 };
 

@@ -10,7 +10,7 @@ namespace {
 
 float Sigma(float x) { return 1 / (1 + std::exp(-x)); }
 
-// Arrays of one step of `rows` rows, with values that differ everywhere.
+// Arrays of one step of `rows` rows, without equal values.
 struct StepArrays {
   explicit StepArrays(int64_t row_count, int64_t row_size)
       : rows(row_count),
@@ -34,7 +34,7 @@ struct StepArrays {
   std::vector<float> cont, gates, before, cells, squashed, hidden;
 };
 
-// Sizes around the width of a vector.
+// Covers sizes around the width of a vector.
 TEST(LstmStepTest, ComputesTheFormulasForEverySize) {
   for (const int64_t size : {1, 7, 16, 33}) {
     StepArrays arrays(3, size);
@@ -64,7 +64,8 @@ TEST(LstmStepTest, TheFirstStepOfASequenceIgnoresItsCells) {
   }
 }
 
-// The change of the sum of all hidden values and cells by each gate's sum.
+// Compares each gradient with the change of the sum of all hidden values and cells when that gate's
+// sum changes.
 TEST(LstmStepTest, TheGradientIsThatOfTheForwardPass) {
   constexpr int64_t kSize = 5;
   constexpr float kStep = 1e-2F;

@@ -85,12 +85,13 @@ TEST(MatrixProducts, OfPartsOfMatricesLeaveTheRestUnchanged) {
   EXPECT_TRUE(Equal(c.narrow(1, 8, 4), Full({8, 4}, 0)));
 }
 
-// Inside of a parallel loop each thread computes its own product.
+// Each thread of a parallel loop computes its own product.
 TEST(MatrixProducts, CanBeComputedByManyThreads) {
   constexpr int64_t kParts = 16;
   const Tensor a = Randn({kParts * 8, 64}), b = Randn({64, 96});
   const Tensor c = Tensor::Zeros({kParts * 8, 96});
-  Multiply(a.narrow(0, 0, 8), b, {}, c.narrow(0, 0, 8));  // the same kind on all threads at once
+  Multiply(a.narrow(0, 0, 8), b, {},
+           c.narrow(0, 0, 8));  // prepares the kind of product that all threads compute below
   ParallelFor(0, kParts, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       Multiply(a.narrow(0, 8 * i, 8), b, {}, c.narrow(0, 8 * i, 8));
@@ -99,7 +100,7 @@ TEST(MatrixProducts, CanBeComputedByManyThreads) {
   ExpectClose(c, PlainProduct(a, b));
 }
 
-// A thread's cache is destroyed with it and does not affect other threads.
+// A thread's cache is destroyed with the thread, which must not affect other threads.
 TEST(MatrixProducts, CanBeComputedByThreadsThatEnd) {
   const Tensor a = Randn({16, 300}), b = Randn({300, 200}), c = Tensor::Empty({16, 200});
   for (int i = 0; i < 20; ++i) {
@@ -109,7 +110,7 @@ TEST(MatrixProducts, CanBeComputedByThreadsThatEnd) {
   }
 }
 
-// Minibatches of ever different sizes do this.
+// Happens if the minibatch size keeps changing.
 TEST(MatrixProducts, CanHaveMoreShapesThanAreCached) {
   const Tensor b = Randn({9, 5});
   for (int64_t rows = 1; rows <= 1500; ++rows) {

@@ -8,8 +8,8 @@ namespace hearth::caffe {
 namespace {
 
 // sums[i] = values[i - reach] + ... + values[i + reach], where i counts rows of `inner` values.
-// Each row is summed from scratch, which is exact, whereas a running sum would drift, and the inner
-// loop is a plain vector addition.
+// Each row is summed from scratch, because a running sum would accumulate rounding errors. The
+// inner loop is a plain vector addition.
 HEARTH_INLINE void SumNeighbourRows(const float* values, float* sums, int64_t rows, int64_t inner,
                                     int64_t reach) {
   for (int64_t row = 0; row < rows; ++row) {
@@ -34,8 +34,8 @@ HEARTH_FOR_EACH_CPU void SumAcrossChannels(const ImageShape& shape, int64_t size
 
 HEARTH_FOR_EACH_CPU void SumWithinChannels(const ImageShape& shape, int64_t size,
                                            const float* values, float* scratch, float* sums) {
-  // The sum over a square is separable: along each row first, into `scratch`, then across the rows.
-  // That is 2 * size additions per value instead of size^2.
+  // The sum over a square is separable: first along each row, into `scratch`, then across the rows.
+  // This takes 2 * size additions per value instead of size^2.
   const int64_t plane = shape.height * shape.width;
   for (int64_t c = 0; c < shape.channels; ++c) {
     for (int64_t y = 0; y < shape.height; ++y) {

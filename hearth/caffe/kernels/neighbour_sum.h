@@ -12,10 +12,11 @@ struct ImageShape {
   int64_t size() const { return channels * height * width; }
 };
 
-// Over the `size` (odd) channels around each one, at the same pixel.
+// Sums over `size` (odd) channels, centred at each channel, at the same pixel.
 void SumAcrossChannels(const ImageShape& shape, int64_t size, const float* values, float* sums);
 
-// Over the size x size square around each pixel, in the same channel. `scratch` holds one channel.
+// Sums over the size x size square around each pixel, in the same channel. `scratch` has the size
+// of one channel.
 void SumWithinChannels(const ImageShape& shape, int64_t size, const float* values, float* scratch,
                        float* sums);
 

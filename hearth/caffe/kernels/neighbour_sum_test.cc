@@ -19,7 +19,8 @@ TEST(NeighbourSum, AcrossChannelsEndsAtTheFirstAndTheLast) {
 }
 
 TEST(NeighbourSum, WithinChannelsEndsAtTheBorder) {
-  const std::vector<float> values = {1, 2, 3, 4, 5, 6, 10, 10, 10, 10, 10, 10};  // 2 of 2 x 3
+  const std::vector<float> values = {1,  2,  3,  4,  5,  6,
+                                     10, 10, 10, 10, 10, 10};  // 2 channels of 2 x 3
   std::vector<float> sums(12), scratch(6);
   SumWithinChannels({2, 2, 3}, 3, values.data(), scratch.data(), sums.data());
   EXPECT_THAT(sums, ElementsAre(12, 21, 16, 12, 21, 16, 40, 60, 40, 40, 60, 40));

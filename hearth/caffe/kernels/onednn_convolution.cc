@@ -16,7 +16,7 @@ using Reordered = OnednnReordered;
 
 constexpr auto kFloat = memory::data_type::f32;
 
-// Runs f; oneDNN's exceptions become hearth::Error with the step and the sizes.
+// Runs f and converts oneDNN's exceptions to hearth::Error, which names the step and the sizes.
 template <typename Function>
 auto Guarded(const char* what, const OnednnConvolution::Spec& spec, Function f) {
   try {
@@ -38,10 +38,10 @@ struct OnednnConvolution::Primitives {
   using BackwardData = dnnl::convolution_backward_data;
   using BackwardWeights = dnnl::convolution_backward_weights;
 
-  // Images have their channels last, as the blobs between convolutions do, so that they are used in
-  // place. The weights' layout is left to oneDNN, which is fastest with blocks; each call reorders
-  // them, as they change with every step. With bfloat16, the factors of products (x, w and dy)
-  // are narrow, while results stay float32.
+  // Images have their channels last, like the blobs between convolutions, so those blobs are used
+  // without a copy. oneDNN chooses the weights' layout, because it is fastest with blocks; each
+  // call reorders the weights, because they change in every iteration. With bfloat16, the factors
+  // of products (x, w and dy) are bfloat16, while results stay float32.
   explicit Primitives(const Spec& given) : spec(given), shape(given) {
     const auto type = spec.bfloat16 ? memory::data_type::bf16 : kFloat;
     x = {shape.x, type, shape.images};
@@ -59,7 +59,7 @@ struct OnednnConvolution::Primitives {
     forward = OnednnPrimitive(forward_desc);
   }
 
-  // On the first backward pass: a net that only runs forward needs neither.
+  // Called in the first backward pass, because a net that only runs forward needs neither.
   void MakeBackwardData() {
     const BackwardData::primitive_desc desc(
         OnednnEngine(), dnnl::algorithm::convolution_direct, dx, w, dy, spec.stride, shape.dilation,
@@ -80,7 +80,7 @@ struct OnednnConvolution::Primitives {
   memory::desc x, dx, y, dy, w, dw, b, plain_w, backward_w, diff_w;
   Forward::primitive_desc forward_desc;
   OnednnPrimitive forward, backward_data, backward_weights;
-  // One for each argument in each direction; x_in and dy_in serve two primitives that take the same
+  // One per argument and direction. x_in and dy_in each serve two primitives, which use the same
   // layout.
   std::optional<Reordered> x_in, y_out, w_in, dy_in, dx_out, backward_w_in, dw_out, dw_added;
 };
@@ -96,7 +96,8 @@ const OnednnConvolution::Spec& OnednnConvolution::spec() const { return primitiv
 void OnednnConvolution::Forward(const Tensor& x, const Tensor& w, const Tensor& b, Tensor& y) {
   Primitives& p = *primitives_;
   Guarded("forward", p.spec, [&] {
-    // Scratch memory is shared by all layers of the thread: the three arguments use one kind each.
+    // All layers of a thread share the scratch memory, so each of the three arguments uses another
+    // kind.
     Reordered& x_in = Reordered::Cached(p.x_in, OnednnScratch::kImage, OnednnLayout(x), p.x);
     Reordered& w_in = Reordered::Cached(p.w_in, OnednnScratch::kWeights, p.plain_w,
                                         p.forward_desc.weights_desc());
@@ -132,7 +133,7 @@ void OnednnConvolution::BackwardWeights(const Tensor& x, const Tensor& dy, float
     Reordered& x_in = Reordered::Cached(p.x_in, OnednnScratch::kImage, OnednnLayout(x), p.x);
     Reordered& dy_in = Reordered::Cached(p.dy_in, OnednnScratch::kOutput, OnednnLayout(dy), p.dy);
     const bool adds = beta != 0;
-    // Adding is part of a reorder primitive, hence two of them.
+    // A reorder primitive either adds or overwrites, so there are two.
     Reordered& dw_out = Reordered::Cached(adds ? p.dw_added : p.dw_out, OnednnScratch::kWeights,
                                           p.diff_w, p.plain_w, adds);
     p.backward_weights.Execute({{DNNL_ARG_SRC, x_in.Take(x)},

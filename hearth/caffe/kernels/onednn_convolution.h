@@ -8,12 +8,12 @@
 
 namespace hearth::caffe {
 
-// Convolution over one to three axes on CPU by oneDNN, into memory of the caller. Belongs to one
-// layer and its thread. Failures are hearth::Error.
+// Convolution over one to three axes on the CPU by oneDNN, into the caller's memory. An object
+// belongs to one layer and its thread. Failures are hearth::Error.
 class OnednnConvolution {
  public:
-  // Sizes of one to three spatial axes, such as height, width. `dilation` counts from 1, as in
-  // Caffe.
+  // Sizes of one to three spatial axes, such as height, width. `dilation` is 1 for adjacent values,
+  // as in Caffe.
   struct Spec {
     int64_t batch, channels, outputs, group;
     std::vector<int64_t> input, output, kernel, stride, pad, dilation;
@@ -26,8 +26,8 @@ class OnednnConvolution {
   ~OnednnConvolution();
 
   const Spec& spec() const;
-  // x [batch, channels, input], w [outputs, channels / group, kernel], b [outputs] or undefined, y
-  // [batch, outputs, output]. x, y, dx and dy may be in either layout of a blob.
+  // Shapes: x [batch, channels, input], w [outputs, channels / group, kernel], b [outputs] or
+  // undefined, y [batch, outputs, output]. x, y, dx and dy may have either layout of a blob.
   void Forward(const Tensor& x, const Tensor& w, const Tensor& b, Tensor& y);
   // Overwrites dx.
   void BackwardData(const Tensor& dy, const Tensor& w, Tensor& dx);

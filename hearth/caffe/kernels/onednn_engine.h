@@ -1,5 +1,5 @@
-// oneDNN's engine, and wrappers of its primitives, for this module's CPU kernels. Included only by
-// their .cc files.
+// oneDNN's engine and wrappers of its primitives, for this module's CPU kernels. Included only by
+// .cc files of this module.
 #pragma once
 
 #include <array>
@@ -11,9 +11,9 @@
 
 namespace hearth::caffe {
 
-// One engine serves all threads; a stream belongs to one. Callers cache their primitives. oneDNN's
-// cache is disabled: if torch is loaded too, it exports vtables of a newer copy that the loader
-// binds to this one.
+// All threads share one engine; each has its own stream. Callers cache their primitives. oneDNN's
+// cache is disabled, because if torch is loaded, too, the loader binds this copy's vtables to those
+// of torch's newer copy of oneDNN.
 inline dnnl::engine& OnednnEngine() {
   static dnnl::engine engine = [] {
     dnnl::set_primitive_cache_capacity(0);
@@ -39,21 +39,22 @@ inline dnnl::memory::desc OnednnLayout(const Tensor& t) {
 // Purposes of scratch memory: no call needs two buffers of one kind.
 enum class OnednnScratch { kImage, kWeights, kOutput, kPrimitive, kRounded };
 
-// One per kind, shared by all layers of a thread: values do not outlive the call that wrote them.
+// One buffer per kind, shared by all layers of a thread, because values are not used after the call
+// that wrote them.
 inline dnnl::memory OnednnScratchMemory(const dnnl::memory::desc& desc, OnednnScratch kind) {
   thread_local std::array<Tensor, 5> buffers;
   Tensor& buffer = buffers[static_cast<size_t>(kind)];
   const auto size = static_cast<int64_t>(desc.get_size() / sizeof(float) + 1);
   if (!buffer.defined() || buffer.numel() < size) {
-    buffer.reset();  // before the larger one is allocated
+    buffer.reset();  // frees the old buffer before the larger one is allocated
     buffer = Tensor::Empty({size});
   }
   return OnednnMemory(desc, buffer);
 }
 
-// A primitive that any thread may execute, one at a time. Its scratch memory is the caller's:
-// memory that oneDNN allocates belongs to the thread that created the primitive, and is freed with
-// it.
+// A primitive that any thread may execute, one at a time. The caller provides its scratch memory,
+// because memory that oneDNN allocates belongs to the thread that created the primitive and is
+// freed when that thread ends.
 class OnednnPrimitive {
  public:
   OnednnPrimitive() = default;
@@ -62,7 +63,7 @@ class OnednnPrimitive {
   explicit OnednnPrimitive(const Desc& desc)
       : primitive_(desc.get()), scratchpad_(desc.scratchpad_desc()) {}
 
-  // `adds`: adds the result to the contents of its memory.
+  // `adds`: the primitive adds its result to the destination.
   static dnnl::primitive_attr Attributes(bool adds = false) {
     dnnl::primitive_attr attributes;
     attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);

@@ -7,8 +7,8 @@
 
 namespace hearth::caffe {
 
-// Converts to the primitive's layout or type, through scratch memory, if it differs from the
-// caller's.
+// Converts between the caller's layout or type and the primitive's through scratch memory, if they
+// differ.
 class OnednnReordered {
  public:
   OnednnReordered(OnednnScratch role, const dnnl::memory::desc& from, const dnnl::memory::desc& to,
@@ -19,7 +19,7 @@ class OnednnReordered {
         OnednnEngine(), from, OnednnEngine(), to, OnednnPrimitive::Attributes(adds)));
   }
 
-  // Created on first use, then reused while the layouts are the same.
+  // Creates the conversion on first use, then reuses it while the layouts are the same.
   static OnednnReordered& Cached(std::optional<OnednnReordered>& cached, OnednnScratch role,
                                  const dnnl::memory::desc& from, const dnnl::memory::desc& to,
                                  bool adds = false) {
@@ -31,7 +31,7 @@ class OnednnReordered {
     return from == from_ && to == to_;
   }
 
-  // The values in the required layout.
+  // Returns the values in the required layout.
   dnnl::memory Take(const Tensor& tensor) { return Take(OnednnMemory(from_, tensor)); }
   dnnl::memory Take(const dnnl::memory& values) {
     if (same_) return values;
@@ -40,7 +40,7 @@ class OnednnReordered {
     return scratch;
   }
 
-  // Memory in the primitive's layout, whose values Give then copies to the tensor.
+  // Returns memory in the primitive's layout. Give() then copies its values to the tensor.
   dnnl::memory Room(const Tensor& tensor) const {
     return same_ ? OnednnMemory(to_, tensor) : OnednnScratchMemory(from_, role_);
   }

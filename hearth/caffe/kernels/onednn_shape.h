@@ -1,4 +1,4 @@
-// Included only by .cc files.
+// The sizes of a convolution for oneDNN. Included only by .cc files.
 #pragma once
 
 #include <dnnl.hpp>
@@ -25,7 +25,8 @@ struct OnednnShape {
     weights = kRowMajor[w.size() - 3];
     for (size_t i = 0; i < axes; ++i) {
       dilation.push_back(spec.dilation[i] - 1);
-      // The last window may leave a remainder unused, so the trailing padding may be negative.
+      // The last window may not reach the end of the image, so the trailing padding may be
+      // negative.
       const int64_t reach = spec.dilation[i] * (spec.kernel[i] - 1) + 1;
       pad_end.push_back((spec.output[i] - 1) * spec.stride[i] + reach - spec.input[i] -
                         spec.pad[i]);

@@ -6,9 +6,9 @@
 namespace hearth::caffe {
 
 struct PlanePooling::Window {
-  int64_t output;  // its index
+  int64_t output;  // index of the output
   PoolingAxis::Span rows, columns;
-  float divisor;  // of an average
+  float divisor;  // divisor of an average
 };
 
 template <typename Function>
@@ -34,8 +34,8 @@ void PlanePooling::ForEachInput(const Window& window, Function f) const {
 
 void PlanePooling::Max(const float* x, float* y, int32_t* argmax) const {
   ForEachWindow([&](const Window& window) {
-    // Inputs come row by row, and only a larger one replaces the best: among equal values the first
-    // is chosen, as in Caffe.
+    // Inputs are visited row by row, and only a larger one replaces the best, so the first of equal
+    // values is chosen, as in Caffe.
     float best = -FLT_MAX;
     int64_t best_index = -1;
     ForEachInput(window, [&](int64_t index) {
@@ -56,9 +56,10 @@ void PlanePooling::Average(const float* x, float* y) const {
   });
 }
 
-// Stochastic pooling (Zeiler and Fergus 2013): value x_i of a window is chosen with probability x_i
-// / sum. That is the first one at which the cumulative sum reaches a uniform number times the sum.
-// Values must not be negative, as behind a ReLU. If all are 0, the first is chosen.
+// Stochastic pooling (Zeiler and Fergus 2013). The probability of choosing value x_i of a window is
+// x_i / sum: the chosen value is the first at which the cumulative sum reaches the sum times a
+// uniform random number. Values must not be negative, as after a ReLU. If all are 0, the first is
+// chosen.
 void PlanePooling::Draw(const float* x, const float* randoms, float* y, int32_t* drawn) const {
   ForEachWindow([&](const Window& window) {
     float sum = 0;
@@ -76,7 +77,7 @@ void PlanePooling::Draw(const float* x, const float* randoms, float* y, int32_t*
   });
 }
 
-// sum of x_i * x_i / sum: each value weighted by its probability.
+// sum of x_i * x_i / sum, which weights each value by its probability.
 void PlanePooling::Expected(const float* x, float* y) const {
   ForEachWindow([&](const Window& window) {
     float sum = 0, squares = 0;
@@ -91,7 +92,7 @@ void PlanePooling::Expected(const float* x, float* y) const {
 void PlanePooling::GradientAt(const float* dy, const int32_t* indices, float* dx) const {
   std::fill_n(dx, inputs(), 0.f);
   for (int64_t i = 0; i < outputs(); ++i) {
-    // Caffe writes before the image for an empty window, whose index is -1.
+    // An empty window has index -1, for which Caffe writes before the image.
     if (indices[i] >= 0) dx[indices[i]] += dy[i];
   }
 }

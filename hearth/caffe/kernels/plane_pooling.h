@@ -14,17 +14,17 @@ struct PlanePooling {
   int64_t inputs() const { return rows.inputs * columns.inputs; }
   int64_t outputs() const { return rows.outputs * columns.outputs; }
 
-  // The largest value of each window, and its index. Among equal values, the first. An empty window
-  // has the value -FLT_MAX, as in Caffe.
+  // Finds the largest value of each window (the first one in a tie) and its index. As in Caffe, an
+  // empty window has value -FLT_MAX.
   void Max(const float* x, float* y, int32_t* argmax) const;
   void Average(const float* x, float* y) const;
-  // A value of each window, chosen with a probability proportional to it by a random number in
-  // [0, 1) per window, and its index; 0 for an empty window.
+  // Draws a value of each window, with a probability proportional to the value, by one random
+  // number in [0, 1) per window. Returns the values (0 for an empty window) and their indices.
   void Draw(const float* x, const float* randoms, float* y, int32_t* drawn) const;
-  // The expectation of Draw().
+  // Returns the expected values of Draw().
   void Expected(const float* x, float* y) const;
 
-  // Gradients, which replace dx. `indices`: as from Max or Draw.
+  // Gradients, which overwrite dx. `indices` is a result of Max or Draw.
   void GradientAt(const float* dy, const int32_t* indices, float* dx) const;
   void AverageGradient(const float* dy, float* dx) const;
 

@@ -30,7 +30,7 @@ TEST(PlanePooling, MaxTakesTheFirstOfEqualValues) {
 
 TEST(PlanePooling, AWindowOutsideOfTheImageIsEmpty) {
   PlanePooling plane = kPlane;
-  plane.rows.pad = 4;  // window 0 has rows -4 and -3
+  plane.rows.pad = 4;  // window 0 consists of rows -4 and -3
   std::vector<float> y(2);
   std::vector<int32_t> index(2);
   plane.Max(kInputs.data(), y.data(), index.data());
@@ -53,7 +53,8 @@ TEST(PlanePooling, AverageDividesByTheWindow) {
 TEST(PlanePooling, DrawsAValueByItsShareOfTheWindow) {
   std::vector<float> y(2);
   std::vector<int32_t> drawn(2);
-  // Sums 8 and 10: the thresholds are 4 (reached by 1 + 4) and 9 (reached by 4 + 2 + 0 + 4).
+  // The sums are 8 and 10. The thresholds are therefore 4, reached by 1 + 4,
+  // and 9, reached by 4 + 2 + 0 + 4.
   kPlane.Draw(kInputs.data(), std::vector<float>{0.5, 0.9}.data(), y.data(), drawn.data());
   EXPECT_THAT(y, ElementsAre(4, 4));
   EXPECT_THAT(drawn, ElementsAre(1, 5));

@@ -7,8 +7,8 @@
 namespace hearth::caffe {
 namespace {
 
-// The values of one axis: those of rows are the _h fields, those of columns the _w fields. If
-// either of a pair is set, the single field does not count.
+// Reads the fields of one axis: _h for rows, _w for columns. If either field of such a pair is set,
+// the field for both axes is ignored.
 void ReadFields(const PoolingParameter& param, bool rows, PoolingAxis* axis) {
   const bool has_kernel_hw = param.has_kernel_h() || param.has_kernel_w();
   Require(param.has_kernel_size() != has_kernel_hw, ErrorCode::kInvalidArgument,
@@ -48,7 +48,7 @@ PoolingAxis PoolingAxis::Read(const PoolingParameter& param, char name, int64_t 
   const int64_t room = inputs + 2 * axis.pad - axis.kernel;
   const double steps = static_cast<double>(room) / static_cast<double>(axis.stride);
   const bool round_up = param.round_mode() == PoolingParameter::CEIL;
-  // A kernel slightly larger than the image has one window when rounding up, as in Caffe.
+  // When rounding up, a kernel slightly larger than the image has one window, as in Caffe.
   axis.outputs = static_cast<int64_t>(round_up ? std::ceil(steps) : std::floor(steps)) + 1;
   Require(axis.outputs > 0, ErrorCode::kInvalidArgument,
           "kernel {} with pad {} does not fit into {} values along {}", axis.kernel, axis.pad,

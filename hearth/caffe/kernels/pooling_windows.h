@@ -17,20 +17,22 @@ struct PoolingAxis {
     int64_t begin, end;
   };
 
-  // `name` of the axis is 'h' or 'w'. Throws kInvalidArgument if the fields contradict each other.
+  // Reads the axis with `name` 'h' or 'w'. Throws kInvalidArgument if the fields contradict each
+  // other.
   static PoolingAxis Read(const PoolingParameter& param, char name, int64_t inputs);
 
-  // The part of window i inside the image; empty (begin >= end) if it is outside.
+  // Returns the part of window i that is inside the image; empty (begin >= end) if there is none.
   Span Clipped(int64_t i) const {
     const int64_t begin = i * stride - pad;
     return {std::max<int64_t>(begin, 0), std::min(begin + kernel, inputs)};
   }
-  // Its length including padding, as in the divisor of an average.
+  // Returns the length of window i including padding, for the divisor of an average.
   int64_t PaddedSize(int64_t i) const {
     const int64_t begin = i * stride - pad;
     return std::min(begin + kernel, inputs + pad) - begin;
   }
-  // The divisor of the sum over a window: padding counts, and an empty window averages to 0.
+  // Returns the divisor of the sum over a window. It counts padding, and is at least 1, so that an
+  // empty window averages to 0.
   static float Divisor(const PoolingAxis& rows, int64_t row, const PoolingAxis& columns,
                        int64_t column) {
     return static_cast<float>(std::max<int64_t>(1, rows.PaddedSize(row)) *

@@ -18,7 +18,7 @@ TEST(PoolingAxis, RoundsTheNumberOfWindowsUpByDefault) {
   EXPECT_EQ(ReadAxis("kernel_size: 3 stride: 2 round_mode: FLOOR", 'h', 8).outputs, 3);
 }
 
-// Sizes of AlexNet's pool5 and GoogLeNet's last inception pools, as published.
+// The published sizes of AlexNet's pool5 and of GoogLeNet's last inception pools.
 TEST(PoolingAxis, HasTheSizesOfPublishedNets) {
   EXPECT_EQ(ReadAxis("kernel_size: 3 stride: 2", 'w', 13).outputs, 6);
   EXPECT_EQ(ReadAxis("kernel_size: 3 stride: 2", 'w', 14).outputs, 7);
@@ -28,14 +28,14 @@ TEST(PoolingAxis, HasTheSizesOfPublishedNets) {
 TEST(PoolingAxis, DropsAWindowAfterTheImageOnlyWithPadding) {
   EXPECT_EQ(ReadAxis("kernel_size: 2 stride: 2 pad: 1", 'h', 5).outputs, 3);
   EXPECT_EQ(ReadAxis("kernel_size: 2 stride: 3", 'h', 9).outputs,
-            4);  // the last begins at 9
+            4);  // the last window begins at 9
   EXPECT_EQ(ReadAxis("kernel_size: 2 stride: 3 pad: 1", 'h', 8).outputs, 3);
 }
 
 TEST(PoolingAxis, DropsAWindowAfterTheImageIfTheOtherAxisIsPadded) {
   const std::string text = "kernel_h: 3 kernel_w: 2 stride_h: 2 stride_w: 3 ";
   EXPECT_EQ(ReadAxis(text + "pad_h: 1 pad_w: 0", 'w', 6).outputs,
-            2);  // the last would begin at 6
+            2);  // the last window would begin at 6
   EXPECT_EQ(ReadAxis(text + "pad_h: 0 pad_w: 0", 'w', 6).outputs, 3);
 }
 

@@ -7,8 +7,8 @@
 namespace hearth::caffe {
 namespace {
 
-// sums[c] = padded[c] + ... + padded[c + size - 1]. One pass per offset: each is a plain vector
-// addition, and exact, whereas a running sum would depend on all channels before it.
+// sums[c] = padded[c] + ... + padded[c + size - 1]. There is one pass per offset, which is a plain
+// vector addition. A running sum would accumulate the rounding errors of all channels before it.
 HEARTH_INLINE void SumRuns(const float* padded, int64_t size, float* sums, int64_t count) {
 #pragma GCC ivdep
   for (int64_t c = 0; c < count; ++c) sums[c] = padded[c];
@@ -31,8 +31,8 @@ HEARTH_INLINE void PowersOfEach(const float* inverse, float beta, float* out, in
 }
 
 // y_c = x_c * i_c^beta, where i_c = 1 / (k + alpha * sum of x_d^2 over the `size` channels d around
-// c); alpha is Caffe's, divided by `size`. `padded`: a row of channels, with size / 2 zeros on
-// either side, which stay zero. `y` holds the powers until they are multiplied.
+// c). alpha is Caffe's alpha divided by `size`. `padded` is a row of channels between size / 2
+// zeros on either side, which stay zero. `y` contains the powers until they are multiplied by x.
 HEARTH_FOR_EACH_CPU void ForwardPixels(const ResponseNorm& norm, const ResponseNorm::Pixels& at,
                                        float* inverse, float* y, float* padded) {
   const int64_t channels = at.channels;
@@ -61,7 +61,7 @@ struct Gradients {
 };
 
 // dx_c = dy_c * i_c^beta - 2 * alpha * beta * x_c * sum of dy_d * x_d * i_d^(beta + 1) over the
-// channels d around c. dx holds these sums until the last loop.
+// channels d around c. dx contains these sums until the last loop.
 HEARTH_FOR_EACH_CPU void BackwardPixels(const ResponseNorm& norm, const ResponseNorm::Pixels& at,
                                         Gradients g) {
   const int64_t channels = at.channels;

@@ -15,7 +15,7 @@ std::vector<float> Wave(int64_t count) {
   return values;
 }
 
-// Fewer channels than a sum has, and more.
+// Covers fewer channels than a sum has, and more.
 TEST(ResponseNormTest, DividesByTheSquaresOfTheNeighbouringChannels) {
   for (const int64_t channels : {1, 3, 20}) {
     for (const float beta : {0.75F, 0.5F}) {
@@ -61,7 +61,7 @@ TEST(ResponseNormTest, TheGradientIsThatOfTheForwardPass) {
   }
 }
 
-TEST(PowersOfTest, TheUsualExponentHasAFasterWay) {
+TEST(PowersOfTest, TheUsualExponentIsComputedFaster) {
   const std::vector<float> inverse = {0.1F, 0.5F, 1, 2};
   std::vector<float> powers(4);
   for (const float beta : {0.75F, 0.3F}) {

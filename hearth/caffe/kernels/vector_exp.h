@@ -1,5 +1,5 @@
-// e^x for loops that compilers vectorize, which std::exp prevents. For .cc files that are compiled
-// without errno and floating-point traps (CMakeLists.txt).
+// e^x for loops that compilers vectorize, which std::exp prevents. Only for .cc files that are
+// compiled without errno and floating-point traps (CMakeLists.txt).
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace hearth::caffe {
 // Relative error 1e-7; x is clamped to [-87, 88].
 HEARTH_INLINE float VectorExp(float x) {
   constexpr float kLog2E = 1.44269504f;
-  // ln 2 as a sum: the first part has few bits, so that its product with an integer is exact.
+  // ln 2 as a sum. The first summand has few bits, so its product with an integer is exact.
   constexpr float kLn2High = 0.693359375f, kLn2Low = -2.12194440e-4f;
   constexpr float kToWhole = 12582912.f;  // 1.5 * 2^23: adding it rounds to an integer
   x = std::min(std::max(x, -87.f), 88.f);
@@ -28,7 +28,7 @@ HEARTH_INLINE float VectorExp(float x) {
   series = series * r + 0.5f;
   series = series * r + 1.f;
   series = series * r + 1.f;
-  // n is in the low bits of `shifted`; shifted into the exponent it makes 2^n.
+  // The low bits of `shifted` contain n; shifting them into the exponent makes 2^n.
   return series * std::bit_cast<float>((std::bit_cast<uint32_t>(shifted) << 23) + 0x3F800000u);
 }
 

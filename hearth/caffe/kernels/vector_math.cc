@@ -10,24 +10,24 @@ namespace hearth::caffe {
 namespace {
 
 constexpr int64_t kGrain = 4096;   // minimum number of values per thread
-constexpr int64_t kFew = 16384;    // the same for functions of one or two operations
-constexpr int64_t kLanes = 16;     // independent sums, which vectorize
-constexpr int64_t kColumns = 256;  // that a softmax over an inner axis computes together
-// Below this VectorExp returns e^-87, 1.6e-38, instead of a smaller number.
+constexpr int64_t kFew = 16384;    // the same, for functions of one or two operations
+constexpr int64_t kLanes = 16;     // independent sums, which can be vectorized
+constexpr int64_t kColumns = 256;  // columns that a softmax over an inner axis computes together
+// Below this, VectorExp would return e^-87 (1.6e-38) instead of a smaller number.
 constexpr float kLeastExponent = -87.f;
 
-// tanh x = 1 - 2 / (1 + e^2x) for |x| above 0.625, with the sign of x; below, where that difference
-// loses digits, a series in x^2. The form and its limit are those of Cephes's tanhf.
+// tanh x = 1 - 2 / (1 + e^2x) for |x| above 0.625, with the sign of x. Below, this difference loses
+// precision, so a series in x^2 is used. The formula and its limit are from Cephes's tanhf.
 HEARTH_INLINE float VectorTanh(float x) {
   const float size = std::fabs(x), square = x * x;
-  const float far = 1.f - 2.f / (1.f + VectorExp(2.f * size));
+  const float by_exponential = 1.f - 2.f / (1.f + VectorExp(2.f * size));
   float series = -0.0057086996f;
   series = series * square + 0.020651823f;
   series = series * square - 0.053747471f;
   series = series * square + 0.13331601f;
   series = series * square - 0.33333293f;
-  const float near = x + x * square * series;
-  return size > 0.625f ? std::copysign(far, x) : near;
+  const float by_series = x + x * square * series;
+  return size > 0.625f ? std::copysign(by_exponential, x) : by_series;
 }
 
 HEARTH_FOR_EACH_CPU void TanhEach(const float* x, float* y, int64_t count) {
@@ -42,7 +42,7 @@ HEARTH_FOR_EACH_CPU void SigmoidEach(const float* x, float* y, int64_t count) {
 
 HEARTH_FOR_EACH_CPU void RectifyEach(const float* x, float slope, float* y, int64_t count) {
   if (slope == 0) {
-    // In this order of operands NaN, for which the comparison is false, stays NaN.
+    // With the operands in this order, the comparison is false for NaN, so NaN stays NaN.
 #pragma GCC ivdep
     for (int64_t i = 0; i < count; ++i) y[i] = 0.f > x[i] ? 0.f : x[i];
   } else {
@@ -57,7 +57,8 @@ HEARTH_FOR_EACH_CPU void RectifyGradientEach(const float* x, const float* dy, fl
   for (int64_t i = 0; i < count; ++i) dx[i] = dy[i] * (x[i] > 0 ? 1.f : slope);
 }
 
-// A single sum would be a chain of additions that the compiler must not reorder.
+// Uses several sums, because a single one would be a chain of additions that the compiler must not
+// reorder.
 HEARTH_INLINE float SumOf(const float* values, int64_t count) {
   float lanes[kLanes] = {};
   int64_t i = 0;
@@ -85,10 +86,11 @@ HEARTH_INLINE float LargestOf(const float* values, int64_t count) {
   return largest;
 }
 
-// 0 if the result would underflow, so that masked values contribute nothing.
+// Returns e^x for x up to 0, or 0 if the result would underflow, so that masked values contribute
+// nothing.
 HEARTH_INLINE float ExpBelowZero(float x) { return x < kLeastExponent ? 0.f : VectorExp(x); }
 
-// y_i = e^(x_i - max) / sum of e^(x_j - max): subtracting the largest value keeps e^x finite, and
+// y_i = e^(x_i - max) / sum of e^(x_j - max). Subtracting the largest value keeps e^x finite and
 // does not change the quotient.
 HEARTH_FOR_EACH_CPU void SoftmaxRows(const float* x, float* y, int64_t rows, int64_t size) {
   for (int64_t row = 0; row < rows; ++row, x += size, y += size) {
@@ -100,9 +102,9 @@ HEARTH_FOR_EACH_CPU void SoftmaxRows(const float* x, float* y, int64_t rows, int
   }
 }
 
-// `count` columns of a matrix whose rows are `inner` values apart. The loops run along the rows,
-// whose values are adjacent, for as many columns as have their maxima and sums (1 KB each) in the
-// L1 cache.
+// Computes `count` columns of a matrix whose rows are `inner` values apart. The loops run along the
+// rows, whose values are adjacent. The number of columns is limited so that their maxima and sums
+// (1 KB each) fit in the L1 cache.
 HEARTH_FOR_EACH_CPU void SoftmaxColumns(const float* x, float* y, int64_t size, int64_t inner,
                                         int64_t count) {
   float largest[kColumns], sum[kColumns] = {};
@@ -125,8 +127,8 @@ HEARTH_FOR_EACH_CPU void SoftmaxColumns(const float* x, float* y, int64_t size, 
   }
 }
 
-// dx_i = y_i * (dy_i - sum of y_j * dy_j). The sum is complete before the first value is written,
-// so dx may be dy.
+// dx_i = y_i * (dy_i - sum of y_j * dy_j). dx may be dy, because the sum is complete before the
+// first value is written.
 HEARTH_FOR_EACH_CPU void GradientRows(const float* y, const float* dy, float* dx, int64_t rows,
                                       int64_t size) {
   for (int64_t row = 0; row < rows; ++row, y += size, dy += size, dx += size) {
@@ -156,7 +158,8 @@ HEARTH_FOR_EACH_CPU void GradientColumns(const float* y, const float* dy, float*
   }
 }
 
-// f(offset of the first value, rows) if the rows are dense, else g(offset, columns).
+// Calls rows(offset of the first value, number of rows) if `inner` is 1, else columns(offset,
+// number of columns).
 template <typename Rows, typename Columns>
 void ForEachPart(const SoftmaxShape& shape, Rows rows, Columns columns) {
   const int64_t values = shape.size * shape.inner;

@@ -1,5 +1,5 @@
-// Vectorized functions for three instruction sets, as fast as a vector library's. They do not set
-// errno. Thread-safe.
+// Vectorized functions for three instruction sets, as fast as those of a vector library. They do
+// not set errno. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,10 @@ void SigmoidOf(const float* x, float* y, int64_t count);
 
 // y = max(x, 0) + slope min(x, 0); NaN stays NaN. y may be x.
 void RectifierOf(const float* x, float slope, float* y, int64_t count);
-// dx = dy where x is above zero, slope dy otherwise; dx may be dy or x.
+// dx = dy where x is above zero, else slope dy; dx may be dy or x.
 void RectifierGradient(const float* x, const float* dy, float slope, float* dx, int64_t count);
 
-// Softmax over the middle of outer x size x inner values; y may be x. Multithreaded.
+// Softmax over the middle axis of outer x size x inner values; y may be x. Multithreaded.
 struct SoftmaxShape {
   int64_t outer, size, inner;
 };

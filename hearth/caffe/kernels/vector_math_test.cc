@@ -11,7 +11,7 @@ namespace {
 
 using Values = std::vector<float>;
 
-// Positive and negative, from tiny values to the flat ends of the functions.
+// Positive and negative values, from tiny ones to the flat ends of the functions.
 Values Samples() {
   Values values{0.f};
   for (float x = 1e-6f; x < 100; x *= 1.0007f) {
@@ -66,7 +66,7 @@ TEST(VectorMath, ReluKeepsNanAndItsGradientFollowsTheSign) {
   }
 }
 
-// outer x size x inner values, directly from the formula.
+// The softmax of outer x size x inner values, directly by the formula.
 Values ExactSoftmax(const SoftmaxShape& s, const Values& x) {
   Values y(x.size());
   for (int64_t o = 0; o < s.outer; ++o) {

@@ -9,14 +9,14 @@
 namespace hearth::caffe {
 namespace {
 
-// As in Caffe, a single value is for all axes. The _h and _w fields exist for images alone.
+// As in Caffe, a single value applies to all axes. The _h and _w fields exist only for images.
 std::vector<int64_t> PerAxis(std::string_view name, const std::vector<uint32_t>& values,
                              int64_t axes, int64_t fallback) {
   const auto count = static_cast<int64_t>(values.size());
   Require(count <= 1 || count == axes, ErrorCode::kInvalidArgument,
           "{} has {} values, but the bottom has {} spatial axes: set one value, or one per axis",
           name, count, axes);
-  // Not set in the text: the fallback is Caffe's default.
+  // If the field is not set, `fallback` is Caffe's default.
   if (count == 0) return std::vector<int64_t>(axes, fallback);
   if (count == 1) return std::vector<int64_t>(axes, values[0]);
   return {values.begin(), values.end()};
@@ -58,7 +58,7 @@ Window ReadWindow(const ConvolutionParameter& param, int64_t spatial_axes) {
             ErrorCode::kInvalidArgument,
             "kernel {}, stride {} and dilation {} of spatial axis {} must all be above 0",
             window.kernel[i], window.stride[i], window.dilation[i], i);
-    // So that products of two of these numbers, as in OutputSize(), fit 64 bits.
+    // Bounded, so that products of two of these numbers, as in OutputSize(), fit in 64 bits.
     Require(std::max({window.kernel[i], window.stride[i], window.pad[i], window.dilation[i]}) <=
                 kMaxBlobValues,
             ErrorCode::kInvalidArgument,

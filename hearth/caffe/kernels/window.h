@@ -11,12 +11,13 @@ namespace hearth::caffe {
 struct Window {
   std::vector<int64_t> kernel, stride, pad, dilation;
 
-  // Positions of the window along spatial axis i of length `input`; 0 if it does not fit.
+  // Returns the number of positions of the window along spatial axis i of length `input`; 0 if the
+  // window does not fit.
   int64_t OutputSize(int64_t input, int64_t i) const {
     const int64_t room = input + 2 * pad[i] - Reach(i);
     return room < 0 ? 0 : room / stride[i] + 1;
   }
-  // The distance from its first to its last value along spatial axis i, inclusive.
+  // Returns the distance from the window's first to its last value along spatial axis i, inclusive.
   int64_t Reach(int64_t i) const { return dilation[i] * (kernel[i] - 1) + 1; }
 };
 

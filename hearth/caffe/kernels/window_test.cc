@@ -59,7 +59,7 @@ TEST(ReadWindow, NamesTheMismatchedField) {
   EXPECT_THAT(WindowError("kernel_size: 1 kernel_h: 3 kernel_w: 3", 2),
               HasSubstr("either kernel or"));
   EXPECT_THAT(WindowError("kernel_size: 3 stride: 0", 2), HasSubstr("stride 0"));
-  // Their product would overflow 64 bits.
+  // The product of the two would overflow 64 bits.
   EXPECT_THAT(WindowError("kernel_size: 4294967295 dilation: 4294967295", 2),
               HasSubstr("must not be above 2147483647"));
 }

@@ -16,7 +16,7 @@ class AccuracyLayer : public Layer {
         top_k_(param.accuracy_param().top_k()),
         ignored_(IgnoredLabel(param.accuracy_param())) {}
 
-  // force_backward skips both bottoms; Caffe aborts there.
+  // Neither bottom has a gradient: force_backward skips both, whereas Caffe aborts.
   LayerTraits traits() const override { return {.arity = {2, 2, 1, 2}, .never_forced = {0, 1}}; }
 
   void Reshape(const Blobs& bottom, const Blobs& top) override {
@@ -32,7 +32,7 @@ class AccuracyLayer : public Layer {
     if (on_device()) return ForwardOnDevice(bottom, top);
     const float* scores = bottom[0]->data_ptr();
     const float* labels = bottom[1]->data_ptr();
-    // Counted as integers, since a float has no odd numbers above 2^24.
+    // Integers, because a float cannot count beyond 2^24.
     std::vector<int64_t> seen(layout_.classes), right(layout_.classes);
     for (int64_t i = 0; i < layout_.outer * layout_.inner; ++i) {
       const auto label = ClassLabel(labels, i, layout_.classes, ignored_);
@@ -60,15 +60,16 @@ class AccuracyLayer : public Layer {
   void ForwardOnDevice(const Blobs& bottom, const Blobs& top) const {
     const DeviceLabels labels = DeviceLabels::Of(*bottom[1], layout_, ignored_);
     const Tensor scores = ClassView(bottom[0]->device_data(), layout_);
-    // outer x 1 x inner: how many classes score at least as high as the true one, itself included.
+    // Shape outer x 1 x inner: the number of classes, including the true one, whose score is at
+    // least the true one's.
     const Tensor not_worse = (scores >= scores.gather(1, labels.index)).sum(1, true);
     const Tensor counted = labels.ignored.logical_not().to(HEARTH_FLOAT);
     const Tensor right = (not_worse <= top_k_).to(HEARTH_FLOAT).mul_(counted);
     const auto seen = static_cast<float>(std::max<int64_t>(labels.valid, 1));
     top[0]->device_data().copy_(right.sum() / seen);
     if (top.size() < 2) return;
-    // Histograms over the classes: of all rows, and of those that are right. Ignored rows have
-    // index 0 and add 0.
+    // Two histograms over the classes: all rows, and the correctly classified rows. An ignored row
+    // has index 0 and adds 0.
     const Tensor classes = labels.index.flatten();
     const Tensor none = device::full({layout_.classes}, 0, scores);
     const Tensor all = none.scatter_add(0, classes, counted.flatten());
@@ -79,7 +80,7 @@ class AccuracyLayer : public Layer {
     return seen == 0 ? 0.f : static_cast<float>(right) / static_cast<float>(seen);
   }
 
-  // As in Caffe, a class with the same score as the true one counts as better.
+  // As in Caffe, a class with the same score as the true one ranks above it.
   bool IsRight(const float* scores, int64_t i, int64_t label) const {
     const float* row =
         scores + i / layout_.inner * layout_.classes * layout_.inner + i % layout_.inner;

@@ -10,11 +10,11 @@
 namespace hearth::caffe {
 namespace {
 
-// For x far below 0, e^-x is infinite and the result 0, as it should be.
+// For very negative x, e^-x overflows to infinity, so the result is 0, which is correct.
 float Sigmoid(float x) { return 1.f / (1.f + std::exp(-x)); }
 
-// y = 1 / (1 + e^-x), dx = dy * y * (1 - y): in terms of y, so that the layer keeps no input in
-// place.
+// y = 1 / (1 + e^-x), dx = dy * y * (1 - y). dx is computed from y, so the layer need not save its
+// input when it runs in place.
 class SigmoidLayer : public NeuronLayer {
  public:
   using NeuronLayer::NeuronLayer;
@@ -52,7 +52,7 @@ class TanHLayer : public NeuronLayer {
   bool GradientNeedsInput() const override { return false; }
 };
 
-// y = |x|, dx = dy * sign(x), which is 0 at 0 as in Caffe.
+// y = |x|, dx = dy * sign(x), where sign(0) = 0 as in Caffe.
 class AbsValLayer : public NeuronLayer {
  public:
   using NeuronLayer::NeuronLayer;
@@ -74,7 +74,7 @@ class AbsValLayer : public NeuronLayer {
   }
 };
 
-// y = x above zero, alpha * (e^x - 1) below (Clevert et al. 2016); expm1 keeps the digits near
+// y = x above zero, alpha * (e^x - 1) below (Clevert et al. 2016); expm1 keeps its precision near
 // zero. dx = dy above zero, dy * alpha * e^x below.
 class EluLayer : public NeuronLayer {
  public:
@@ -152,7 +152,7 @@ class SwishLayer : public NeuronLayer {
   const float beta_;
 };
 
-// y = x limited to [min, max]. As in Caffe, the limits themselves pass the gradient.
+// y = x limited to [min, max]. As in Caffe, the gradient is also passed where x equals min or max.
 class ClipLayer : public NeuronLayer {
  public:
   ClipLayer(const LayerParameter& param, const NetContext& context)
@@ -180,7 +180,7 @@ class ClipLayer : public NeuronLayer {
   const float min_, max_;
 };
 
-// y = 1 above the threshold, else 0. It has no gradient: force_backward skips it, where Caffe
+// y = 1 above the threshold, else 0. It has no gradient: force_backward skips it, whereas Caffe
 // aborts.
 class ThresholdLayer : public NeuronLayer {
  public:

@@ -1,4 +1,5 @@
-// The default registry. CMakeLists.txt writes layer_families.inc: a row FAMILY(Tile) for tile.cc.
+// The default registry of layer types. CMakeLists.txt generates layer_families.inc, which contains
+// one line per layer file, such as FAMILY(Tile) for tile.cc.
 #include "hearth/base/error.h"
 #include "hearth/caffe/net/layer_registry.h"
 

@@ -21,8 +21,8 @@ class ArgMaxLayer : public Layer {
 
   LayerTraits traits() const override { return {.never_forced = {0}}; }
 
-  // Along an axis, the top has positions or values; for whole rows, positions, followed by values
-  // if requested.
+  // If `axis` is set, the top contains positions or values. Otherwise rows are searched as a whole,
+  // and the top contains positions, followed by the values if requested.
   void Reshape(const Blobs& bottom, const Blobs& top) override {
     const Blob& x = *bottom[0];
     Shape shape;
@@ -32,7 +32,7 @@ class ArgMaxLayer : public Layer {
       shape[x.CanonicalAxis(param_.argmax_param().axis())] = top_k_;
     } else {
       layout_ = {x.shape(0), x.count(1), 1};
-      // As in Caffe, as many axes as the bottom has, and at least three.
+      // As in Caffe, the top has as many axes as the bottom, but at least three.
       shape.assign(std::max<int64_t>(x.num_axes(), 3), 1);
       shape[0] = x.shape(0);
       shape[1] = wants_values_ ? 2 : 1;
@@ -52,7 +52,8 @@ class ArgMaxLayer : public Layer {
     for (int64_t outer = 0; outer < layout_.outer; ++outer) {
       for (int64_t inner = 0; inner < layout_.inner; ++inner) {
         Rank(x + outer * layout_.classes * layout_.inner + inner);
-        // Outputs along the axis are `inner` values apart, those of whole rows are adjacent.
+        // Along an axis, consecutive outputs are `inner` values apart; for whole rows, they are
+        // adjacent.
         if (along_axis_) {
           Write(wants_values_, y + outer * top_k_ * layout_.inner + inner);
         } else {
@@ -74,7 +75,7 @@ class ArgMaxLayer : public Layer {
 
  private:
   void ForwardOnDevice(Blob& bottom, Blob& top) const {
-    // In reverse order, so that a stable sort puts the larger position first.
+    // Flipped, so that the stable sort puts the larger of two tied positions first.
     const auto [sorted, from_behind] = ClassView(bottom.device_data(), layout_)
                                            .flip(1)
                                            .sort(/*stable=*/true, /*dim=*/1, /*descending=*/true);
@@ -90,8 +91,7 @@ class ArgMaxLayer : public Layer {
     if (wants_values_) to.select(1, 1).copy_(values.squeeze(2));
   }
 
-  // Pairs compare by value first, then by position: among equal values the larger position is
-  // first.
+  // Pairs compare by value, then by position, so the larger of two tied positions comes first.
   void Rank(const float* row) {
     for (int64_t c = 0; c < layout_.classes; ++c) ranked_[c] = {row[c * layout_.inner], c};
     std::partial_sort(ranked_.begin(), ranked_.begin() + top_k_, ranked_.end(),

@@ -18,7 +18,7 @@ int64_t Best(const float* x, int64_t count, int64_t stride, int64_t k) {
   return -1;
 }
 
-// For whole rows of 12 values: positions, followed by values if requested.
+// Reference for whole rows of 12 values: positions, followed by values if requested.
 auto ArgMaxRowReference(int64_t top_k, bool values) {
   return [=](const Arrays& bottoms, const Arrays&) {
     const Array& x = bottoms[0];
@@ -34,7 +34,7 @@ auto ArgMaxRowReference(int64_t top_k, bool values) {
   };
 }
 
-// Along axis 1 of length 4, followed by an axis of length 3.
+// Reference for axis 1, which has length 4 and is followed by an axis of length 3.
 auto AxisReference(int64_t top_k, bool values) {
   return [=](const Arrays& bottoms, const Arrays&) {
     const Array& x = bottoms[0];

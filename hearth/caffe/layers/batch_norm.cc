@@ -13,8 +13,9 @@ namespace hearth::caffe {
 namespace {
 
 // y = (x - mean) * factor per channel, where factor = 1 / sqrt(variance + eps) (Ioffe and Szegedy
-// 2015). In training, mean and variance (divided by m, the values per channel) are the minibatch's;
-// each Forward updates the parameters, with f = moving_average_fraction:
+// 2015). In training, mean and variance are computed from the minibatch (the variance with divisor
+// m, the number of values per channel), and each Forward updates the parameters, where f stands for
+// moving_average_fraction:
 //   blobs[0] = f * blobs[0] + mean, blobs[1] = f * blobs[1] + variance * m / (m - 1),
 //   blobs[2] = f * blobs[2] + 1.
 // With global statistics, mean and variance are blobs[0] / blobs[2] and blobs[1] / blobs[2]. The
@@ -27,9 +28,9 @@ class BatchNormLayer : public Layer, public Normalization {
   int64_t channels() const override { return channels_; }
 
   Gradients BackwardScaled(const Tensor& gradient, const Tensor& scale) override {
-    // ATen's gradient for an x with mean 0, variance 1 and eps 0: the top serves as this x, and the
-    // factor that normalized it becomes part of the weight. It also gives the gradients of scale
-    // and bias, the sums of gradient * top and of gradient.
+    // Calls ATen's gradient with the top as the input. The top has mean 0 and variance 1, so eps is
+    // 0, and the factor that normalized it is multiplied into the weight. The call also returns the
+    // gradients of scale and bias: the sums of gradient * top and of gradient.
     const Tensor weight = scale * factor_.squeeze(1);
     const auto [dx, d_scale, d_bias] = device::batch_norm_backward(
         statistics_, Channels(output_->device_data()), Channels(gradient), weight, zeros_, ones_);
@@ -44,14 +45,15 @@ class BatchNormLayer : public Layer, public Normalization {
 
   void SetUp(const Blobs& bottom, const Blobs& top) override {
     const BatchNormParameter& param = param_.batch_norm_param();
-    // With `use_global_stats: false` a TEST net updates the statistics, too, as in Caffe.
+    // As in Caffe, a TEST net with `use_global_stats: false` updates the statistics, too.
     global_ = param.has_use_global_stats() ? param.use_global_stats() : context().phase == TEST;
     channels_ = bottom[0]->num_axes() == 1 ? 1 : bottom[0]->shape(1);
     blobs_ = {std::make_shared<Blob>(Shape{channels_}), std::make_shared<Blob>(Shape{channels_}),
               std::make_shared<Blob>(Shape{1})};
     for (int i = 0; i < 3; ++i) {
       blobs_[i]->data().zero_();
-      // Missing `param` fields would mean lr_mult 1, and the solver would change the statistics.
+      // Adds missing `param` fields, because their default lr_mult of 1 would let the solver change
+      // the statistics.
       if (i == param_.param_size()) param_.add_param()->set_lr_mult(0);
       Require(
           param_.param(i).lr_mult() == 0, ErrorCode::kInvalidArgument,
@@ -118,7 +120,8 @@ class BatchNormLayer : public Layer, public Normalization {
   }
 
  private:
-  // As [rows, channels, values of a channel]: statistics are over the first and the last axis.
+  // Views a tensor as [rows, channels, values of a channel]. Statistics are taken over the first
+  // and the last axis.
   Tensor Channels(const Tensor& tensor) const { return tensor.view({rows_, channels_, inner_}); }
 
   void ForwardOnDevice(const Blobs& bottom, const Blobs& top) {
@@ -138,26 +141,29 @@ class BatchNormLayer : public Layer, public Normalization {
     if (output_ != top[0]) normalized_.device_data().copy_(top[0]->device_data());
   }
 
-  // Also measures mean and variance, and adds them to the running statistics.
+  // Returns the normalized x. Also computes its mean and variance and adds them to the running
+  // statistics.
   Tensor NormalizedOnDevice(const Tensor& x) {
     if (!ones_.defined()) {
       ones_ = device::full({channels_}, 1, x);
       zeros_ = device::zeros_like(ones_);
       mean_and_variance_ = device::full({2, channels_}, 0, x);
     }
-    // With a momentum of 1, ATen writes this minibatch's mean and unbiased variance to these.
+    // With a momentum of 1, ATen writes this minibatch's mean and unbiased variance to these
+    // tensors.
     const Tensor mean = mean_and_variance_[0], variance = mean_and_variance_[1];
     statistics_ =
         device::batch_norm(x, ones_, zeros_, mean, variance, param_.batch_norm_param().eps());
     factor_ = statistics_.inverse_deviation.unsqueeze(1);
-    if (rows_ * inner_ == 1) variance.zero_();  // ATen computes 0 / 0
+    if (rows_ * inner_ == 1) variance.zero_();  // ATen's unbiased variance is 0 / 0
     const double keep = param_.batch_norm_param().moving_average_fraction();
     const Tensor now[] = {mean, variance, ones_.narrow(0, 0, 1)};
     for (int i = 0; i < 3; ++i) {
       Tensor& sum = blobs_[i]->device_data();
       device::add_out(sum, now[i], sum, keep);
     }
-    // The blob takes this tensor; kept here as well, its memory would stay in use for longer.
+    // Moved out, because a second reference in statistics_ would keep the tensor's memory allocated
+    // for longer.
     return std::exchange(statistics_.y, Tensor());
   }
 
@@ -184,7 +190,7 @@ class BatchNormLayer : public Layer, public Normalization {
 
   void UseRunningStatistics() {
     const float weight = *blobs_[2]->data_ptr();
-    // A net without any update has weight 0: as in Caffe, mean and variance are then 0.
+    // The weight is 0 before the first update; as in Caffe, mean and variance are then 0.
     const float scale = weight == 0 ? 0 : 1 / weight;
     for (int64_t c = 0; c < channels_; ++c) {
       mean_[c] = scale * blobs_[0]->data_ptr()[c];
@@ -192,8 +198,8 @@ class BatchNormLayer : public Layer, public Normalization {
     }
   }
 
-  // In two passes, as the mean of squares minus the squared mean loses digits. A channel's sums
-  // belong to one thread, so they have the same bits with any number of threads.
+  // Two passes, because the mean of squares minus the squared mean loses precision. One thread
+  // computes all sums of a channel, so the result does not depend on the number of threads.
   void Measure(const float* x) {
     const auto count = static_cast<double>(rows_ * inner_);
     ForEachChannel([&](int64_t c) {
@@ -206,7 +212,7 @@ class BatchNormLayer : public Layer, public Normalization {
     });
   }
 
-  // The running variance is unbiased, m / (m - 1), unlike the one that normalizes.
+  // The running variance is unbiased (factor m / (m - 1)); the variance used to normalize is not.
   void UpdateRunningStatistics() {
     const float keep = param_.batch_norm_param().moving_average_fraction();
     const auto count = static_cast<float>(rows_ * inner_);
@@ -227,7 +233,7 @@ class BatchNormLayer : public Layer, public Normalization {
     });
   }
 
-  // f(index) for every value of channel c.
+  // Calls f(index) for every value of channel c.
   template <typename Function>
   void ForEachRow(int64_t c, Function f) const {
     for (int64_t n = 0; n < rows_; ++n) {
@@ -246,7 +252,7 @@ class BatchNormLayer : public Layer, public Normalization {
   Blob *bottom_ = nullptr, *output_ = nullptr;
   device::BatchNorm statistics_;
   Tensor ones_, zeros_, mean_and_variance_;  // one per channel
-  bool gradient_is_done_ = false;            // by BackwardScaled()
+  bool gradient_is_done_ = false;            // computed by BackwardScaled()
 };
 
 }  // namespace

@@ -58,7 +58,7 @@ LayerCase BatchNormRow(std::string name, const std::string& param, Phase phase, 
 std::vector<LayerCase> BatchNormCases() {
   LayerCase rows = BatchNormRow("batch_norm_2d", "", TRAIN, false);
   rows.bottoms = {{{4, 3}}};
-  // One row of 2-d input has no variance: the result is rounding noise.
+  // A single row of 2-d input has variance 0, so the result would be rounding noise.
   rows.fixed_rows = true;
   return {
       BatchNormRow("batch_norm_train", "", TRAIN, false),

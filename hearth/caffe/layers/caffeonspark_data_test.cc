@@ -54,7 +54,7 @@ TEST(CaffeOnSparkData, NeedsOneTopParamPerTop) {
   EXPECT_THAT(error.message(), HasSubstr("cos_data_param has 2 tops, but the layer has 3"));
 }
 
-// Its rows are read on another thread, which must end first.
+// Another thread reads the layer's rows, so the destructor must stop that thread first.
 TEST(CaffeOnSparkData, CanBeDestroyedBeforeItsRowsAreUsed) {
   for (int i = 0; i < 50; ++i) {
     FileLayerRun run(kTwoTops, ContextWith(ThreeRows()));

@@ -1,4 +1,4 @@
-// Concat and Slice: join blobs along one axis, and divide them.
+// Concat and Slice: join blobs along one axis, or split a blob along it.
 #include "hearth/base/error.h"
 #include "hearth/caffe/net/layer_registry.h"
 
@@ -33,7 +33,8 @@ class ConcatLayer : public Layer {
       total += blob->shape(axis_);
     }
     top[0]->Reshape(WithAxis(*bottom[0], axis_, total));
-    // As in Caffe, one bottom is passed on without a copy, and Forward and Backward do nothing.
+    // As in Caffe, a single bottom shares its memory with the top, so Forward and Backward do
+    // nothing.
     if (bottom.size() == 1) {
       top[0]->ShareData(*bottom[0]);
       top[0]->ShareDiff(*bottom[0]);
@@ -78,7 +79,7 @@ class SliceLayer : public Layer {
                                   : bottom[0]->CanonicalAxis(param.axis());
     const std::vector<int64_t> sizes = Sizes(*bottom[0], static_cast<int64_t>(top.size()));
     for (size_t i = 0; i < top.size(); ++i) top[i]->Reshape(WithAxis(*bottom[0], axis_, sizes[i]));
-    // As for Concat: one top is the bottom itself.
+    // As in Concat, a single top shares the bottom's memory.
     if (top.size() == 1) {
       top[0]->ShareData(*bottom[0]);
       top[0]->ShareDiff(*bottom[0]);
@@ -105,7 +106,8 @@ class SliceLayer : public Layer {
   }
 
  private:
-  // Sizes of the tops along the axis: from the slice_points, where tops 1, 2, ... begin, or equal.
+  // Sizes of the tops along the axis: equal, or set by the slice_points, where tops 1, 2, ...
+  // begin.
   std::vector<int64_t> Sizes(const Blob& bottom, int64_t tops) const {
     const std::vector<uint32_t>& points = param_.slice_param().slice_point();
     const int64_t total = bottom.shape(axis_);
@@ -121,7 +123,7 @@ class SliceLayer : public Layer {
     std::vector<int64_t> sizes;
     int64_t begin = 0;
     for (int64_t i = 0; i < tops; ++i) {
-      // The last top takes what is left.
+      // The last top ends where the axis ends.
       const int64_t end = i < tops - 1 ? points[i] : total;
       Require(end > begin, ErrorCode::kInvalidArgument,
               "slice_points must increase and be above 0 and below {}, the size of axis {}", total,

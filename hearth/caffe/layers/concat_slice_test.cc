@@ -8,7 +8,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Copies `part` to (or from) the range of `whole` that begins at `begin` on `axis`.
+// Calls f(index in `part`, position in the whole) for every value of `part`, which begins at
+// `begin` on the whole's `axis`.
 template <typename Function>
 void ForEachPixel(Array& part, size_t axis, int64_t begin, Function f) {
   Shape position(part.shape.size());

@@ -1,4 +1,5 @@
-// Convolution and Deconvolution over 0 to 3 spatial axes: by oneDNN, and on devices by ATen.
+// Convolution and Deconvolution over 0 to 3 spatial axes, computed by oneDNN on the CPU and by ATen
+// on devices.
 #include <memory>
 #include <tuple>
 
@@ -17,9 +18,10 @@ namespace {
 
 // A cross-correlation, as in Caffe: summed over channels c and kernel positions k,
 //   y[n, o, p] = b[o] + sum of w[o, c, k] * x[n, c, p * stride - pad + k * dilation].
-// With groups, outputs and channels are divided into as many parts, and an output reads the
-// channels of its part alone. Transposed (Deconvolution), Forward computes the gradient that a
-// convolution from outputs to channels has for dy = x, and its weights are that convolution's.
+// Groups divide the outputs and the channels into equally many parts, and an output reads only the
+// channels of the same group. If transposed (Deconvolution), Forward computes the input gradient of
+// a convolution from outputs to channels, with dy = x. The layer's weights are the weights of that
+// convolution.
 class ConvolutionLayer : public Layer {
  public:
   ConvolutionLayer(const LayerParameter& param, const NetContext& context, bool transposed = false)
@@ -79,7 +81,7 @@ class ConvolutionLayer : public Layer {
 
   void Forward(const Blobs& bottom, const Blobs& top) override {
     if (on_device()) return ForwardOnDevice(bottom, top);
-    // There is no convolution_ if there are no values.
+    // convolution_ is null if the bottoms have no values.
     const Tensor bias = has_bias() ? blobs_[1]->data() : Tensor();
     const Tensor weight = WithSpatialAxis(blobs_[0]->data());
     for (size_t i = 0; i < bottom.size() && convolution_; ++i) {
@@ -90,7 +92,7 @@ class ConvolutionLayer : public Layer {
       } else if (!transposed_) {
         convolution_->Forward(x, weight, bias, y);
       } else {
-        // A gradient has no bias, so it is added afterwards.
+        // BackwardData() adds no bias, so the bias is added afterwards.
         convolution_->BackwardData(x, weight, y);
         if (has_bias()) y.add_(OfChannels(bias, y.dim()));
       }
@@ -114,8 +116,9 @@ class ConvolutionLayer : public Layer {
   }
 
  private:
-  // Prepares the convolution for bottoms of one shape; none if there are no values. Transposed, it
-  // is the one in the opposite direction, whose gradient Forward computes.
+  // Prepares convolution_ for bottoms of one shape, or resets it on devices and for bottoms without
+  // values. If transposed, convolution_ is the convolution in the opposite direction, whose input
+  // gradient Forward computes.
   void Plan(const Blob& bottom, const Shape& top) {
     if (on_device() || bottom.count() == 0) {
       convolution_.reset();
@@ -125,7 +128,7 @@ class ConvolutionLayer : public Layer {
     Shape from(bottom.shape().begin() + axis_ + 1, bottom.shape().end());
     Shape to(top.begin() + axis_ + 1, top.end());
     Window window = window_;
-    // No spatial axes: one position, and a kernel of size 1.
+    // Without spatial axes: one position, and a kernel of size 1.
     if (from.empty()) {
       from = to = window.kernel = window.stride = window.dilation = {1};
       window.pad = {0};
@@ -140,7 +143,7 @@ class ConvolutionLayer : public Layer {
       std::swap(spec.input, spec.output);
       spec.has_bias = false;
     }
-    // Reshape precedes every Forward, mostly with the same shapes.
+    // Reshape precedes every Forward, usually with unchanged shapes.
     if (convolution_ && convolution_->spec() == spec) return;
     convolution_ = std::make_unique<OnednnConvolution>(spec);
     const bool rounds = !transposed_ && context().precision == Precision::kInt8;
@@ -158,11 +161,11 @@ class ConvolutionLayer : public Layer {
       if (channels_last_ && dy.is_channels_last() && x.is_channels_last()) {
         channels_last_->BackwardWeights(x, dy, beta, dw);
       } else {
-        // Transposed, the top is the input of the convolution, and the bottom its output.
+        // If transposed, the top is the input of the convolution, and the bottom its output.
         convolution_->BackwardWeights(transposed_ ? dy : x, transposed_ ? x : dy, beta, dw);
       }
     }
-    // oneDNN's own bias gradient took 5 % of cifar10_quick's step.
+    // AddBiasSum() replaces oneDNN's bias gradient, which took 5 % of cifar10_quick's iteration.
     if (wants_bias()) AddBiasSum(dy, blobs_[1]->diff());
     if (wants_bottom) GiveBottom(dy, bottom);
   }
@@ -189,7 +192,7 @@ class ConvolutionLayer : public Layer {
     }
   }
 
-  // Gradients of bottoms overwrite, those of parameters add up.
+  // Overwrites the gradient of the bottom; adds to the gradients of the parameters.
   void BackwardOnDevice(Blob& top, bool wants_bottom, Blob& bottom) {
     const auto [dx, dw, db] = device::convolution_backward(
         AsFactor(Folded(top, top.device_diff())), AsFactor(Folded(bottom, bottom.device_data())),
@@ -205,7 +208,7 @@ class ConvolutionLayer : public Layer {
     return {window_.stride, window_.pad, window_.dilation, transposed_, group_};
   }
 
-  // Folds batch axes into one; adds an axis of length 1 if there is no spatial one.
+  // Folds the batch axes into one. Adds an axis of length 1 if there is no spatial axis.
   Tensor Folded(const Blob& blob, const Tensor& tensor) const {
     if (axis_ == 1 && !window_.kernel.empty()) return tensor;
     std::vector<int64_t> shape{blob.count(0, axis_)};
@@ -217,18 +220,18 @@ class ConvolutionLayer : public Layer {
     return window_.kernel.empty() ? weight.unsqueeze(-1) : weight;
   }
   Tensor DeviceWeight() const { return WithSpatialAxis(AsFactor(blobs_[0]->device_data())); }
-  // One value per channel, broadcastable to tensors with that many axes.
+  // Views the bias, one value per channel, so that it broadcasts to tensors with `axes` axes.
   static Tensor OfChannels(const Tensor& bias, int64_t axes) {
     Shape shape(static_cast<size_t>(axes), 1);
     shape[1] = bias.numel();
     return bias.view(shape);
   }
 
-  // Returns the tensor in the precision in which products are computed; for tensors on a device.
+  // Converts a tensor on a device to the precision in which products are computed.
   Tensor AsFactor(const Tensor& tensor) const {
     const bool narrow = context().precision == Precision::kBfloat16;
     const Tensor factor = narrow ? tensor.to(HEARTH_BFLOAT16) : tensor;
-    // cuDNN computes groups one by one unless channels are last.
+    // cuDNN computes the groups one after another unless the layout is channels-last.
     const bool grouped = group_ > 1 && group_ < channels_ && tensor.dim() == 4;
     return grouped ? factor.to_channels_last() : factor;
   }
@@ -242,7 +245,7 @@ class ConvolutionLayer : public Layer {
     if (param.bias_term()) blobs_.push_back(FilledBlob({outputs_}, param.bias_filler(), random));
   }
 
-  // Transposed, it is the smallest input size for which a convolution has `input` positions.
+  // If transposed, returns the smallest input size for which a convolution has `input` positions.
   int64_t OutputSize(int64_t input, int64_t i) const {
     if (!transposed_) return window_.OutputSize(input, i);
     return window_.stride[i] * (input - 1) + window_.Reach(i) - 2 * window_.pad[i];
@@ -254,8 +257,8 @@ class ConvolutionLayer : public Layer {
   const bool transposed_;
   Window window_;
   std::unique_ptr<OnednnConvolution> convolution_;
-  std::unique_ptr<Int8Product> int8_;  // forward, if the net's precision is int8
-  std::unique_ptr<ChannelsLastConvolution> channels_last_;  // for the gradients, if it is faster
+  std::unique_ptr<Int8Product> int8_;  // used in Forward if the net's precision is int8
+  std::unique_ptr<ChannelsLastConvolution> channels_last_;  // for the gradients, where it is faster
   int64_t axis_ = 0, channels_ = 0, outputs_ = 0, group_ = 1;
 };
 

@@ -29,7 +29,7 @@ struct Conv2d {
     const int64_t kh = w.shape[2], kw = w.shape[3];
     Array y({x.shape[0], outputs, Out(x.shape[2], kh, stride_h, pad_h),
              Out(x.shape[3], kw, stride_w, pad_w)});
-    const Array& coarse = transposed ? x : y;  // indexed with strides
+    const Array& coarse = transposed ? x : y;  // indexed by the position of the window
     const Array& fine = transposed ? y : x;
     const int64_t coarse_per_group = coarse.shape[1] / group,
                   fine_per_group = fine.shape[1] / group;
@@ -70,7 +70,8 @@ auto ConvolutionReference(Conv2d conv) {
   };
 }
 
-// The reference of a two-dimensional convolution for bottoms, weights and tops of other shapes.
+// Applies the two-dimensional reference to bottoms, weights and tops with other numbers of axes.
+// `x` and `w` are the four-axis shapes of bottom and weights, `y` is the shape of the top.
 auto ConvolutionShape(const Shape& x, const Shape& w, const Shape& y) {
   return [=](const Arrays& bottoms, const Arrays& params) {
     Shape in = x;
@@ -106,7 +107,7 @@ std::vector<LayerCase> ConvolutionCases() {
        {{{2, 2, 4, 4}}, {{2, 2, 4, 4}}},
        ConvolutionReference({}),
        2},
-      // With channels last, ChannelsLastConvolution computes the gradients of these two.
+      // With channels last, ChannelsLastConvolution computes the gradients of the next two cases.
       {"conv_partly_filled_blocks",
        "type: 'Convolution' convolution_param { num_output: 5 kernel_h: 2 kernel_w: 3 }",
        {{{3, 9, 4, 5}}},
@@ -190,7 +191,7 @@ TEST(Convolution, CanRunInAnotherThreadThanItWasCreatedIn) {
     run.Backward({Array(run.tops()[0]->shape(), std::vector<float>(run.tops()[0]->count(), 1))});
   };
   compute(here);
-  compute(there);  // all that it needs is created in this thread
+  compute(there);  // creates everything that it needs in this thread
   there.layer().blobs()[0]->diff().zero_();
   std::thread([&] { compute(there); }).join();
   const auto equal = [](const Tensor& a, const Tensor& b) { return AllClose(a, b, 1e-5, 1e-5); };

@@ -1,4 +1,4 @@
-// Crop: a part of bottom 0 with the size of bottom 1 from `axis` on.
+// Crop: cuts bottom 0 to the size of bottom 1 along `axis` and all later axes.
 #include "hearth/base/error.h"
 #include "hearth/caffe/net/layer_registry.h"
 
@@ -43,11 +43,11 @@ class CropLayer : public Layer {
   void Backward(const Blobs& top, const std::vector<bool>& propagate_down,
                 const Blobs& bottom) override {
     if (propagate_down[0]) {
-      // Values outside of the crop have no influence.
+      // Values outside of the crop have gradient 0.
       bottom[0]->device_diff().zero_();
       Part(bottom[0]->device_diff(), *top[0]).copy_(top[0]->device_diff());
     }
-    // Only its shape is used.
+    // Only the shape of bottom 1 is used, so its gradient is 0.
     if (propagate_down[1]) bottom[1]->device_diff().zero_();
   }
 

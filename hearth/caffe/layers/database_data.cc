@@ -25,8 +25,8 @@ class DatabaseDataLayer : public ImageFileLayer {
             data.source());
     ShapeTops(ItemAtCursor(), top);
     if (data.rand_skip() > 0) {
-      // Skips the same number on every rank, so that their stripes stay disjoint. They are passed
-      // by MoveOn(), without a number.
+      // All ranks skip the same number of records, so that their stripes stay disjoint. MoveOn()
+      // does not count the skipped records as items.
       Random random(seed());
       for (uint64_t skip = random.Below(data.rand_skip()); skip > 0; --skip) MoveOn();
     }
@@ -38,7 +38,7 @@ class DatabaseDataLayer : public ImageFileLayer {
     return static_cast<int>(std::min(param_.data_param().prefetch(), kMost));
   }
 
-  // Items of all ranks pass by, as the cursor cannot seek to a record's number.
+  // Reads past the items of all ranks, because the cursor cannot seek to a record by its number.
   void Skip(int64_t items) override {
     for (; items > 0; --items) {
       FindMine();
@@ -46,8 +46,8 @@ class DatabaseDataLayer : public ImageFileLayer {
     }
   }
 
-  // Copies the record's bytes: the cursor's are valid until it moves, while items are decoded later
-  // and on several threads.
+  // Copies the record's bytes, because the cursor's bytes are valid only until it moves, and items
+  // are decoded later, on several threads.
   Item TakeItem() override {
     FindMine();
     Item item = ItemAtCursor();
@@ -70,7 +70,7 @@ class DatabaseDataLayer : public ImageFileLayer {
             {}};
   }
 
-  // Of N ranks, rank r has items r, r + N, ...
+  // Moves to this rank's next item. Of N ranks, rank r reads items r, r + N, ...
   void FindMine() {
     while (!IsMine(number_)) Advance();
   }
@@ -81,7 +81,7 @@ class DatabaseDataLayer : public ImageFileLayer {
   }
 
   void MoveOn() {
-    // The records repeat from the first one on; item numbers continue.
+    // After the last record, starts over with the first; item numbers keep counting.
     cursor_->Next();
     if (!cursor_->valid()) cursor_->SeekToFirst();
   }

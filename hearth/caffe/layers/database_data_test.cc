@@ -29,7 +29,7 @@ class DatabaseData : public FileLayerTest {
     for (size_t i = 0; i < records.size(); ++i) writer->Put(fmt::format("{:03}", i), records[i]);
     writer->Commit();
   }
-  // Labels 0, 1, 2, ...
+  // Writes records with labels 0, 1, 2, ...
   void WriteCounting(int count) const {
     std::vector<std::string> records;
     for (int i = 0; i < count; ++i) records.push_back(WireBytes(RawDatum(i)));
@@ -69,7 +69,7 @@ TEST_F(DatabaseData, ResumesWhereAnUninterruptedRunWouldBe) {
     unbroken.Next(1, 3);
     FileLayerRun resumed(Layer(2), FileContext(TRAIN, 0, ranks));
     for (int i = 0; i < 3; ++i) EXPECT_EQ(resumed.layer().Fetch(), std::nullopt);
-    resumed.layer().Fetch();  // the one for the next iteration
+    resumed.layer().Fetch();  // fetches the minibatch of the next iteration
     EXPECT_EQ(resumed.Next(1, 3), unbroken.Next(1, 3)) << ranks << " ranks";
   }
 }

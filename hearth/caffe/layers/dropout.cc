@@ -8,10 +8,10 @@
 namespace hearth::caffe {
 namespace {
 
-// A well mixed number for each pair of key and index. Masks are computed from it instead of stored:
-// they need no memory bandwidth, and do not depend on the number of threads. Shifts and multipliers
-// are those of the integer hash with the least bias that hash-prospector found for two rounds; the
-// key's halves enter before the first and the second one.
+// Hashes a key and an index to a well-mixed number. Masks are recomputed from it instead of stored,
+// so they use no memory bandwidth and do not depend on the number of threads. The shifts and
+// multipliers come from hash-prospector's integer hash with the lowest bias for two rounds. The
+// key's low half is added before the first round, its high half is mixed in before the second.
 inline uint32_t Mix(uint64_t key, uint32_t index) {
   uint32_t h = index * 0x9E3779B9u + static_cast<uint32_t>(key);
   h = (h ^ (h >> 16)) * 0x21F0AAADu;
@@ -36,7 +36,7 @@ class DropoutLayer : public NeuronLayer {
  protected:
   void Apply(const Tensor& x, Tensor& y) override {
     if (context().phase == TRAIN) {
-      // Backward computes the same mask from the same key.
+      // Backward recomputes the same mask from this key.
       key_ = context().random->engine()();
       Mask(x, y);
     } else if (x.data_ptr() != y.data_ptr()) {
@@ -78,14 +78,15 @@ class DropoutLayer : public NeuronLayer {
     });
   }
 
-  // The same mask as Mix, bit for bit: 32-bit arithmetic in tensors of 64-bit integers.
+  // Computes the same mask as Mask(), bit for bit, by 32-bit arithmetic in tensors of 64-bit
+  // integers.
   void MaskOnDevice(const Tensor& in, Tensor& out) const {
     if (context().phase != TRAIN) {
       if (in.data_ptr() != out.data_ptr()) out.copy_(in);
       return;
     }
-    // A product of two such numbers may exceed 64 bits and wrap; its low 32 bits are still right,
-    // and all others are masked.
+    // A product of two 32-bit numbers may overflow a signed 64-bit integer and wrap. Its low 32
+    // bits are still correct, and the others are masked off.
     constexpr int64_t kWord = 0xFFFFFFFF;
     const auto low = static_cast<int64_t>(key_ & kWord), high = static_cast<int64_t>(key_ >> 32);
     const auto shift = [](const Tensor& h, int64_t bits) {
@@ -102,7 +103,7 @@ class DropoutLayer : public NeuronLayer {
 
   uint32_t threshold_;
   float scale_;
-  uint64_t key_ = 0;  // of the mask of the last Forward
+  uint64_t key_ = 0;  // key of the last Forward's mask
 };
 
 }  // namespace

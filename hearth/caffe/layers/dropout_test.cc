@@ -38,7 +38,8 @@ TEST(Dropout, KeepsTheExpectedFractionAndScalesItUp) {
       ASSERT_FLOAT_EQ(y[i], x[i] / 0.7f);
     }
   }
-  // Within four standard deviations; adjacent values are dropped independently.
+  // The tolerances are four and six standard deviations. The number of dropped pairs shows that
+  // adjacent values are dropped independently.
   EXPECT_NEAR(dropped, 0.3 * kCount, 4 * std::sqrt(0.3 * 0.7 * kCount));
   EXPECT_NEAR(dropped_pairs, 0.09 * kCount, 6 * std::sqrt(0.09 * 0.91 * kCount));
 }

@@ -22,7 +22,8 @@ class EltwiseLayer : public Layer {
     const EltwiseParameter& param = param_.eltwise_param();
     const std::vector<float>& coeff = param.coeff();
     Require(coeff.empty() || coeff.size() == bottom.size(), ErrorCode::kInvalidArgument,
-            "{} coeff for {} bottoms: set one per bottom, or none", coeff.size(), bottom.size());
+            "eltwise_param has {} coeff for {} bottoms: set one per bottom, or none", coeff.size(),
+            bottom.size());
     Require(coeff.empty() || param.operation() != EltwiseParameter::PROD,
             ErrorCode::kInvalidArgument, "coeff is only for operation SUM");
     coeff_ = coeff.empty() ? std::vector<float>(bottom.size(), 1.f) : coeff;
@@ -31,7 +32,8 @@ class EltwiseLayer : public Layer {
   void Reshape(const Blobs& bottom, const Blobs& top) override {
     for (const Blob* blob : bottom) {
       Require(blob->shape() == bottom[0]->shape(), ErrorCode::kInvalidArgument,
-              "bottoms of shape {} and {} differ", bottom[0]->ShapeString(), blob->ShapeString());
+              "all bottoms must have one shape: {} and {} differ", bottom[0]->ShapeString(),
+              blob->ShapeString());
     }
     top[0]->ReshapeLike(*bottom[0]);
     if (operation() == EltwiseParameter::MAX && !on_device()) winner_.resize(top[0]->count());
@@ -116,16 +118,16 @@ class EltwiseLayer : public Layer {
     }
   }
 
-  // stable_prod_grad, the default, multiplies the other factors. Dividing the product is faster,
-  // but computes 0 / 0 where a factor is 0, and needs the top's values.
+  // stable_prod_grad, the default, multiplies the other factors. Dividing the product by the factor
+  // is faster, but computes 0 / 0 where the factor is 0, and needs the top's values.
   bool DividesProduct() const {
     return !param_.eltwise_param().stable_prod_grad() && !top_overwritten();
   }
 
   EltwiseParameter::EltwiseOp operation() const { return param_.eltwise_param().operation(); }
 
-  // Among equal values, the second bottom takes precedence over the first; otherwise the earlier
-  // one.
+  // In a tie, the second bottom wins over the first, and an earlier bottom wins over the third and
+  // later ones.
   void MaxOnDevice(const Blobs& bottom, const Tensor& y) {
     const Tensor &first = bottom[0]->device_data(), &second = bottom[1]->device_data();
     device_winner_ = (first > second).logical_not_().to(HEARTH_INT);
@@ -141,7 +143,7 @@ class EltwiseLayer : public Layer {
     const float* first = bottom[0]->data_ptr();
     const float* second = bottom[1]->data_ptr();
     for (int64_t j = 0; j < bottom[0]->count(); ++j) {
-      // As in Caffe, the second bottom wins a tie of the first two, later ones lose theirs.
+      // As in Caffe, the second bottom wins a tie with the first; later bottoms lose ties.
       winner_[j] = first[j] > second[j] ? 0 : 1;
       y[j] = std::max(first[j], second[j]);
     }
@@ -171,7 +173,7 @@ class EltwiseLayer : public Layer {
   }
 
   std::vector<float> coeff_;
-  // MAX: the bottom that each value came from.
+  // For MAX: index of the bottom from which each value was copied.
   std::vector<int32_t> winner_;
   Tensor device_winner_;
 };

@@ -1,6 +1,6 @@
 // Embed: a learned vector for each index, such as a word embedding. Index -1, with which
-// CaffeOnSpark's converters pad sentences, means no word: zeros, and no gradient. (Caffe reads the
-// memory before the weights there.)
+// CaffeOnSpark's converters pad sentences, selects a zero vector that has no gradient; Caffe would
+// read memory before the weights.
 #include <algorithm>
 
 #include "hearth/base/error.h"
@@ -11,8 +11,8 @@
 namespace hearth::caffe {
 namespace {
 
-// y[i] = w[index_i] + b, dw[index_i] += dy[i], db += the sum of dy. Indices are floats, as all
-// blobs: exact up to 2^24.
+// y[i] = w[index_i] + b, dw[index_i] += dy[i], db += the sum of dy. Indices are floats, like all
+// values of blobs, so they are exact up to 2^24.
 class EmbedLayer : public Layer {
  public:
   using Layer::Layer;
@@ -39,7 +39,8 @@ class EmbedLayer : public Layer {
   }
 
   void Forward(const Blobs& bottom, const Blobs& top) override {
-    // Checked on the host, in any net: an index outside would read past the weights.
+    // Checked on the host, for nets on devices too, because an index out of range would read past
+    // the weights.
     const float* indices = bottom[0]->read_data();
     for (int64_t i = 0; i < bottom[0]->count(); ++i) {
       Require(IsFill(indices[i]) || (indices[i] >= 0 && indices[i] < static_cast<float>(inputs_)),
@@ -78,7 +79,7 @@ class EmbedLayer : public Layer {
       const Tensor dy = top[0]->device_diff().view({-1, outputs_});
       if (param_propagate_down(0)) {
         const Tensor indices = IndicesOnDevice(*bottom[0]);
-        // Likewise, row 0 gets zeros from index -1.
+        // Likewise, index -1 adds zeros to row 0.
         blobs_[0]->device_diff().index_add_(0, indices.clamp_min(0),
                                             dy * indices.ge(0).unsqueeze(1));
       }

@@ -8,8 +8,8 @@
 namespace hearth::caffe {
 namespace {
 
-// Part of a layer's seed, so that the layers of a net draw different numbers. FNV-1a, which unlike
-// std::hash is the same on every machine.
+// Hashes a layer's name. The hash is part of the layer's seed, so that the layers of a net draw
+// different numbers. FNV-1a is the same on every machine, unlike std::hash.
 uint64_t HashOf(const std::string& name) {
   uint64_t hash = 14695981039346656037u;
   for (const char c : name) hash = (hash ^ static_cast<uint8_t>(c)) * 1099511628211u;
@@ -18,7 +18,7 @@ uint64_t HashOf(const std::string& name) {
 
 }  // namespace
 
-// Loads a batch, after the items that a resumed run skips.
+// Loads batches. The first call also skips the items that a resumed run has already used.
 class FileDataLayer::Batches : public BatchSource {
  public:
   Batches(FileDataLayer& layer, int64_t passed) : layer_(layer), passed_(passed) {}
@@ -46,8 +46,8 @@ void FileDataLayer::set_batch_size(int64_t batch_size) {
   batch_size_ = batch_size;
 }
 
-// Only counts: a resumed run calls it for each minibatch that was used, and Forward then skips all
-// but the last one at once.
+// Only counts. A resumed run calls Fetch() for each minibatch that it has already used, and Forward
+// then skips all but the last of them at once.
 std::optional<int64_t> FileDataLayer::Fetch() {
   ++fetched_;
   return std::nullopt;
@@ -56,14 +56,14 @@ std::optional<int64_t> FileDataLayer::Fetch() {
 void FileDataLayer::Forward(const Blobs& bottom, const Blobs& top) {
   int64_t steps = std::exchange(fetched_, 0);
   if (prefetcher_ == nullptr) {
-    // Before the thread starts, skipped items are passed without being read.
+    // If the thread has not started yet, it skips these items without loading them.
     const int64_t passed = std::max<int64_t>(steps - 1, 0) * batch_size_;
     prefetcher_ =
         std::make_unique<Prefetcher>(prefetch(), std::make_unique<Batches>(*this, passed));
     steps = 1;
   }
   const DataBatch* batch = &prefetcher_->Next();
-  // Once it runs, it has read ahead: batches are dropped.
+  // A thread that already runs has read ahead, so its skipped batches are loaded and dropped.
   for (; steps > 1; --steps) batch = &prefetcher_->Next();
   for (const auto& bad : batch->invalid_rows) context().on_invalid_row(bad.id, bad.reason);
   for (size_t i = 0; i < top.size(); ++i) {

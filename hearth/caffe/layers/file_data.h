@@ -1,5 +1,5 @@
-// Base of the layers that read files: prefetched batches, a stripe of the items for each rank,
-// random choices that depend on the item.
+// Base of the layers that read files. Prefetches batches, assigns a stripe of the items to each
+// rank, and provides the seed of the layer's random choices.
 #pragma once
 
 #include <memory>
@@ -9,16 +9,17 @@
 
 namespace hearth::caffe {
 
-// Items are numbered in the order in which a single solver would use them, across epochs. Not fed
-// by rows: every Forward delivers the next minibatch. A Fetch before it skips one, so that a
-// resumed run can skip the minibatches that were used.
+// Items are numbered across epochs, in the order in which a single solver would use them. No rows
+// are fed to the layer: every Forward delivers the next minibatch. If Fetch() is called several
+// times before a Forward, each call but the last skips a minibatch. In this way, a resumed run
+// skips the minibatches that it has already used.
 class FileDataLayer : public Layer {
  public:
   FileDataLayer(const LayerParameter& param, const NetContext& context);
 
   LayerTraits traits() const override { return {.arity = {0, 0, 1, 2}}; }
   std::optional<int64_t> Fetch() override;
-  void Reshape(const Blobs&, const Blobs&) override {}  // Forward does, by the items' sizes
+  void Reshape(const Blobs&, const Blobs&) override {}  // Forward reshapes the tops
   void Forward(const Blobs& bottom, const Blobs& top) override;
   void Backward(const Blobs&, const std::vector<bool>&, const Blobs&) override {}
 
@@ -36,7 +37,8 @@ class FileDataLayer : public Layer {
   // Seed of this layer's random choices, the same on all ranks.
   uint64_t seed() const { return seed_; }
   uint64_t stripe() const { return stripe_; }
-  // Stops the thread, which calls LoadBatch: for destructors of classes that override it.
+  // Stops the thread that calls LoadBatch. Destructors of classes that override LoadBatch must call
+  // it.
   void StopLoading() { prefetcher_.reset(); }
 
  private:

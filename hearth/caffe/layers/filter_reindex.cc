@@ -1,4 +1,4 @@
-// BatchReindex and Filter: select rows of the bottoms by another bottom.
+// BatchReindex and Filter: copy some rows of the bottoms; the last bottom determines which ones.
 #include <algorithm>
 
 #include "hearth/base/error.h"
@@ -8,12 +8,12 @@
 namespace hearth::caffe {
 namespace {
 
-// The rows of a bottom that a top consists of: row i of the top is a copy of row rows()[i].
+// Selects rows of a bottom: row i of the top is a copy of the bottom's row rows()[i].
 class RowChoice {
  public:
   explicit RowChoice(const ComputeDevice& device) : device_(device) {}
 
-  // For the layer to fill, before it calls count() or Copy().
+  // The layer fills this list before it calls count() or Copy().
   std::vector<int64_t>& rows() { return rows_; }
   int64_t count() const { return static_cast<int64_t>(rows_.size()); }
 
@@ -28,7 +28,7 @@ class RowChoice {
     for (const int64_t row : rows_) y = std::copy_n(x + row * size, size, y);
   }
 
-  // Rows that were copied several times get the sum, others 0.
+  // The gradient of a row is the sum over its copies in the top, or 0 if it has none.
   void Spread(Blob& top, Blob& bottom) const {
     if (device_.separate) {
       bottom.device_diff().zero_().index_add_(0, Index(), top.device_diff());
@@ -51,7 +51,7 @@ class RowChoice {
   std::vector<int64_t> rows_;
 };
 
-// Bottom 1 lists rows of bottom 0, in any order and number.
+// Bottom 1 lists row numbers of bottom 0, in any order and with repetitions.
 class BatchReindexLayer : public Layer {
  public:
   BatchReindexLayer(const LayerParameter& param, const NetContext& context)
@@ -61,7 +61,7 @@ class BatchReindexLayer : public Layer {
 
   void Reshape(const Blobs& bottom, const Blobs& top) override {
     Require(bottom[1]->num_axes() == 1, ErrorCode::kInvalidArgument,
-            "the second bottom lists row numbers along one axis, but has shape {}",
+            "the second bottom must list row numbers along one axis, but has shape {}",
             bottom[1]->ShapeString());
     Shape shape = bottom[0]->shape();
     Require(!shape.empty(), ErrorCode::kInvalidArgument,
@@ -72,7 +72,7 @@ class BatchReindexLayer : public Layer {
   }
 
   void Forward(const Blobs& bottom, const Blobs& top) override {
-    // On the host, as the choice is a list; the rows are copied where the net computes.
+    // The row numbers are read on the host; the rows are copied on the net's device.
     const float* indices = bottom[1]->read_data();
     std::vector<int64_t>& rows = choice_.rows();
     for (size_t i = 0; i < rows.size(); ++i) {
@@ -96,7 +96,8 @@ class BatchReindexLayer : public Layer {
   RowChoice choice_;
 };
 
-// The last bottom selects each row of the others whose value in it is not 0.
+// The last bottom has one value per row: a row of the other bottoms is selected if that value is
+// not 0.
 class FilterLayer : public Layer {
  public:
   FilterLayer(const LayerParameter& param, const NetContext& context)
@@ -113,11 +114,11 @@ class FilterLayer : public Layer {
             top.size(), bottom.size());
   }
 
-  // The tops have space for all rows; Forward, which reads the selection, makes them smaller.
+  // Reserves space in the tops for all rows. Forward reads the selection and shrinks the tops.
   void Reshape(const Blobs& bottom, const Blobs& top) override {
     const Blob& selector = *bottom.back();
     Require(selector.num_axes() > 0 && selector.count(1) == 1, ErrorCode::kInvalidArgument,
-            "the last bottom selects rows by one value for each, but has shape {}",
+            "the last bottom, which selects rows, must have one value per row, but has shape {}",
             selector.ShapeString());
     for (size_t i = 0; i < top.size(); ++i) {
       Require(bottom[i]->shape(0) == selector.shape(0), ErrorCode::kInvalidArgument,
@@ -129,7 +130,7 @@ class FilterLayer : public Layer {
 
   void Forward(const Blobs& bottom, const Blobs& top) override {
     const float* chosen = bottom.back()->read_data();
-    // Kept until Backward, which spreads the tops' gradients over the same rows.
+    // Kept for Backward, which adds the tops' gradients to the same rows.
     choice_.rows().clear();
     for (int64_t i = 0; i < bottom.back()->count(); ++i) {
       if (chosen[i] != 0) choice_.rows().push_back(i);

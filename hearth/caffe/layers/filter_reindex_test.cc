@@ -43,7 +43,7 @@ std::vector<LayerCase> FilterReindexCases() {
   LayerCase reindex{
       "batch_reindex", "type: 'BatchReindex'", {{{3, 2, 2}}, {{7}, 0, 0, 3}}, Reindexed};
   reindex.without_gradient = {1};
-  reindex.fixed_rows = true;  // its indices are rows
+  reindex.fixed_rows = true;  // with fewer rows, some indices would be out of range
   LayerCase filter{"filter",
                    "type: 'Filter' top: 'a' top: 'b'",
                    {{{5, 2}}, {{5, 1, 3}}, {{5}, 0, 0, 2}},

@@ -1,4 +1,4 @@
-// HDF5Data: one top per dataset, from the files that a list names.
+// HDF5Data: one top per dataset, read from the files in a list.
 #include <fmt/ranges.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace hearth::caffe {
 namespace {
 
-// Holds one file in memory at a time. Datasets have the names of the tops.
+// Keeps one file in memory at a time. Each top is read from the dataset with the top's name.
 class Hdf5DataLayer : public FileDataLayer {
  public:
   Hdf5DataLayer(const LayerParameter& param, const NetContext& context)
@@ -34,14 +34,14 @@ class Hdf5DataLayer : public FileDataLayer {
             data.source());
     Shuffle(&files_);
     datasets_.resize(top.size());
-    // For the shapes of the tops: those of the first file, with batch_size rows.
+    // The tops get the first file's row shape and batch_size rows.
     LoadFile();
     for (size_t i = 0; i < top.size(); ++i) top[i]->Reshape(TopShape(i));
   }
 
  protected:
-  // Item by item, through all files: the orders of later files and rows follow from the random
-  // numbers that were used on the way.
+  // Skips item by item through all files, because every shuffle on the way draws random numbers,
+  // which determine the order of later files and rows.
   void Skip(int64_t items) override {
     for (; items > 0; --items) {
       FindMine();
@@ -85,13 +85,14 @@ class Hdf5DataLayer : public FileDataLayer {
   void LoadFile() {
     const std::string& name = files_[file_];
     const Hdf5File file = Hdf5File::Open(name);
-    // All datasets of a file must have the same number of rows: row i of each makes item i.
+    // All datasets of a file must have the same number of rows, because item i consists of row i of
+    // each.
     int64_t rows = -1;
     for (size_t i = 0; i < datasets_.size(); ++i) {
       const int64_t own = LoadDataset(file, i);
       Require(rows < 0 || own == rows, ErrorCode::kDataLoss,
-              "{}: dataset {} has {} rows, {} has {}", name, param_.top()[i], own, param_.top()[0],
-              rows);
+              "{}: dataset {} has {} rows, but {} has {}", name, param_.top()[i], own,
+              param_.top()[0], rows);
       rows = own;
     }
     rows_.resize(rows);
@@ -100,7 +101,7 @@ class Hdf5DataLayer : public FileDataLayer {
     row_ = 0;
   }
 
-  // Returns the number of its rows.
+  // Loads a dataset and returns its number of rows.
   int64_t LoadDataset(const Hdf5File& file, size_t i) {
     const std::string& top = param_.top()[i];
     const Shape shape = file.ShapeOf("/" + top);
@@ -125,7 +126,7 @@ class Hdf5DataLayer : public FileDataLayer {
     ++number_;
     if (++row_ < rows_.size()) return;
     row_ = 0;
-    // A single file stays in memory, and its rows take a new order.
+    // A single file stays in memory; only its rows are shuffled again.
     if (files_.size() == 1) {
       Shuffle(&rows_);
       return;
@@ -137,11 +138,11 @@ class Hdf5DataLayer : public FileDataLayer {
     LoadFile();
   }
 
-  Random random_;  // used in the order of the items, so equal on all ranks
+  Random random_;  // used in the order of the items, so all ranks draw the same numbers
   std::vector<std::string> files_;
-  size_t file_ = 0;  // the loaded one
+  size_t file_ = 0;  // index of the loaded file
   std::vector<Dataset> datasets_;
-  std::vector<int64_t> rows_;  // of the file, in the order of use
+  std::vector<int64_t> rows_;  // rows of the loaded file, in the order of use
   size_t row_ = 0;
   uint64_t number_ = 0;  // of the item at row_
 };

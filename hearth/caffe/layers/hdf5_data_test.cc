@@ -13,7 +13,8 @@ using testing::ThrowsMessage;
 
 class Hdf5Data : public FileLayerTest {
  protected:
-  // A file with datasets x (two values per row) and y (one): first, first + 1, ...
+  // Writes a file with datasets x (two values per row) and y (one value per row). All values of row
+  // i are first + i.
   void WritePart(const std::string& name, int first, int rows) const {
     std::vector<float> x, y;
     for (int i = first; i < first + rows; ++i) {
@@ -96,7 +97,7 @@ TEST_F(Hdf5Data, RejectsMismatchedDatasets) {
   uneven.WriteFloats("/y", {4}, values);
   uneven.Save(Path("a.h5"));
   EXPECT_THAT([&] { FileLayerRun(Layer(1)); },
-              ThrowsMessage<Error>(HasSubstr("dataset y has 4 rows, x has 2")));
+              ThrowsMessage<Error>(HasSubstr("dataset y has 4 rows, but x has 2")));
   Write("list.txt", Path("missing.h5"));
   EXPECT_THAT([&] { FileLayerRun(Layer(1)); },
               ThrowsMessage<Error>(HasSubstr("there is no HDF5 file")));

@@ -1,4 +1,4 @@
-// HDF5Output: writes its two bottoms to the datasets data and label of a file.
+// HDF5Output: writes its two bottoms to a file, to the datasets `data` and `label`.
 #include <optional>
 
 #include "hearth/base/error.h"
@@ -8,7 +8,7 @@
 namespace hearth::caffe {
 namespace {
 
-// As in Caffe, with four axes: missing ones are 1.
+// The blob's shape with four axes, as in Caffe; missing axes have length 1.
 Shape LegacyShape(const Blob& blob) {
   Require(blob.num_axes() <= 4, ErrorCode::kInvalidArgument,
           "a bottom of shape {} has more than the four axes that the file has", blob.ShapeString());
@@ -17,7 +17,7 @@ Shape LegacyShape(const Blob& blob) {
   return shape;
 }
 
-// Rows of all passes, appended; the file is created, empty, with the net.
+// Appends the rows of every Forward to the file, which is created empty when the net is built.
 class Hdf5OutputLayer : public Layer {
  public:
   using Layer::Layer;
@@ -28,7 +28,7 @@ class Hdf5OutputLayer : public Layer {
     std::string name = param_.hdf5_output_param().file_name();
     Require(!name.empty(), ErrorCode::kInvalidArgument,
             "hdf5_output_param has no file_name; set it to the output file");
-    // A file per rank, as an HDF5 file has one writer at a time.
+    // One file per rank, because an HDF5 file can have only one writer at a time.
     if (context().rank > 0) name += fmt::format(".rank{}", context().rank);
     file_ = Hdf5File::Create(name);
   }
@@ -40,7 +40,7 @@ class Hdf5OutputLayer : public Layer {
   }
 
   void Forward(const Blobs& bottom, const Blobs&) override {
-    // Caffe's names of the datasets.
+    // The datasets have the same names as in Caffe.
     file_->AppendRows("/data", LegacyShape(*bottom[0]), bottom[0]->data_ptr());
     file_->AppendRows("/label", LegacyShape(*bottom[1]), bottom[1]->data_ptr());
   }

@@ -6,7 +6,7 @@
 
 namespace hearth::caffe {
 
-// It has no top: this row makes the table complete, the tests below read the file.
+// The layer has no top, so this row only completes the table; the tests below read the file.
 std::vector<LayerCase> Hdf5OutputCases() {
   LayerCase row{"hdf5_output",
                 fmt::format("type: 'HDF5Output' hdf5_output_param {{ file_name: '{}' }}",
@@ -36,7 +36,7 @@ class Hdf5Output : public FileLayerTest {
     layer->SetUp({}, {});
     return layer;
   }
-  // Both bottoms have `value` everywhere.
+  // Runs Forward with bottoms that are filled with `value`.
   static void Run(Layer& layer, int rows, int labels, float value) {
     Blob data({rows, 2}), label({labels});
     data.data().fill_(value);

@@ -1,4 +1,4 @@
-// Im2col: one column per position of a convolution's window, with the values under it.
+// Im2col: one column per position of a convolution's window, with the values in the window.
 #include <algorithm>
 
 #include "hearth/base/error.h"
@@ -9,8 +9,8 @@
 namespace hearth::caffe {
 namespace {
 
-// y[n, (c, tap), p] = x[n, c, p * stride - pad + tap * dilation], 0 in the padding: the matrix by
-// which Caffe computes a convolution as a product. dx adds up dy over the windows that share a
+// y[n, (c, tap), p] = x[n, c, p * stride - pad + tap * dilation], 0 in the padding. Caffe computes
+// a convolution as a product with this matrix. dx is the sum of dy over the windows that share a
 // value.
 class Im2colLayer : public Layer {
  public:
@@ -59,23 +59,23 @@ class Im2colLayer : public Layer {
   }
 
  private:
-  // Calls f(values, column) for each tap of the kernel: the values under it in all images, and the
-  // part of the columns for them.
+  // Calls f(values, column) for each tap (a position in the kernel): the values at the tap in all
+  // images, and the part of the columns that contains them.
   template <typename Function>
   void ForEachTap(const Tensor& images, const Tensor& columns, Function f) const {
     for (int64_t tap = 0; tap < taps_; ++tap) {
       Tensor values = images.view(image_shape_);
       Tensor column = columns.view(column_shape_).select(2, tap);
-      // Each spatial axis, last one first, narrows both views to the windows in which the tap is
-      // inside.
+      // Narrows both views along each spatial axis, the last one first, to the windows in which the
+      // tap is inside the image.
       int64_t rest = tap;
       for (int64_t i = static_cast<int64_t>(window_.kernel.size()); i-- > 0;) {
         // The tap's coordinate along the axis in window 0; in window p it is first + p * stride.
         const int64_t first = rest % window_.kernel[i] * window_.dilation[i] - window_.pad[i];
         rest /= window_.kernel[i];
         const int64_t input = image_shape_[2 + i], stride = window_.stride[i];
-        // In windows [begin, end) this tap is inside the image. The first is rounded up, the last
-        // rounded down.
+        // The tap is inside the image in windows [begin, end). `begin` is rounded up, and the last
+        // window is rounded down.
         const int64_t begin = first >= 0 ? 0 : (stride - 1 - first) / stride;
         const int64_t end = first >= input
                                 ? begin

@@ -84,7 +84,7 @@ std::string Im2colError(const std::string& param, Shape bottom) {
   return "";
 }
 
-// As if a later in-place layer had overwritten them.
+// A later in-place layer may have overwritten the zeros of the previous Forward.
 TEST(Im2col, WritesZerosUnderPaddingEveryTime) {
   const LayerCase row = Im2colCases()[2];
   LayerRun run(row);

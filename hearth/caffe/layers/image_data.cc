@@ -32,11 +32,11 @@ class ImageDataLayer : public ImageFileLayer {
       Require(data.rand_skip() <= images_.size(), ErrorCode::kInvalidArgument,
               "rand_skip {} is more than the {} images of {}", data.rand_skip(), images_.size(),
               data.source());
-      // The same on every rank, so that their stripes stay disjoint.
+      // The same number on every rank, so that the ranks' stripes stay disjoint.
       skipped_ = Random(seed()).Below(data.rand_skip());
     }
     OrderEpoch(0);
-    // By the first image of the first epoch, which is read for it.
+    // Reads the first image of the first epoch, because its size determines the tops' shapes.
     ShapeTops(ItemOf(0), top);
   }
 
@@ -62,7 +62,7 @@ class ImageDataLayer : public ImageFileLayer {
     return next_++;
   }
 
-  // `number` counts on across epochs: it is a position in the sequence of all of them.
+  // `number` keeps counting across epochs: it is a position in the sequence of all epochs' items.
   Item ItemOf(uint64_t number) {
     const uint64_t item_number = skipped_ + number;
     const uint64_t epoch = item_number / images_.size();
@@ -75,8 +75,7 @@ class ImageDataLayer : public ImageFileLayer {
   }
 
   void OrderEpoch(uint64_t epoch) {
-    // The order follows from seed and epoch alone, so it is equal on all ranks and after a
-    // resumption.
+    // The order depends only on seed and epoch, so it is the same on all ranks and after a resume.
     std::iota(order_.begin(), order_.end(), 0);
     if (param_.image_data_param().shuffle()) {
       std::shuffle(order_.begin(), order_.end(), Random(MixSeed(seed(), epoch)).engine());

@@ -13,7 +13,7 @@ using testing::ThrowsMessage;
 
 class ImageData : public FileLayerTest {
  protected:
-  // Images "0.png", "1.png", ... whose pixels and label are the number.
+  // Writes and lists images 0.png, 1.png, ..., whose pixel and label are the number.
   std::string WriteList(int count) const {
     std::string list;
     for (int i = 0; i < count; ++i) {

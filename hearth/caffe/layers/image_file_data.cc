@@ -10,7 +10,7 @@
 namespace hearth::caffe {
 namespace {
 
-// A minibatch with more invalid images means that the source does not hold images.
+// If more images of a minibatch are invalid, the source probably does not contain images.
 constexpr size_t kMaxInvalidItems = 1000;
 
 }  // namespace
@@ -33,7 +33,7 @@ void ImageFileLayer::ShapeTops(Item first, const Blobs& top) const {
   if (top.size() > 1) top[1]->Reshape({batch_size()});
 }
 
-// Returns false for an invalid image, if invalid rows are reported.
+// Returns false for an invalid image if invalid rows are reported; otherwise throws.
 bool ImageFileLayer::ReadInto(Item* item, int64_t row, DataBatch* batch,
                               std::string* reason) const {
   DataBatch::Top& data = batch->tops[0];
@@ -53,7 +53,7 @@ bool ImageFileLayer::ReadInto(Item* item, int64_t row, DataBatch* batch,
     return true;
   } catch (const Error& error) {
     const std::string what = fmt::format("{}: {}", item->name, error.message());
-    // Only invalid data is skipped: a file that is missing or cannot be reached stops the run.
+    // Only invalid data is skipped; a file that is missing or cannot be reached stops the run.
     if (error.code() != ErrorCode::kDataLoss || !context().on_invalid_row) {
       throw Error(error.code(), what);
     }
@@ -65,8 +65,9 @@ bool ImageFileLayer::ReadInto(Item* item, int64_t row, DataBatch* batch,
 void ImageFileLayer::LoadBatch(DataBatch* batch) {
   batch->tops.resize(2);
   batch->tops[1].Reshape({batch_size()});
-  // All items are taken on this thread, then decoded on several. Replacements follow one by one in
-  // the order of the rows, so that the batch does not depend on the number of threads.
+  // This thread calls TakeItem() for all items, then several threads decode them. Invalid items are
+  // replaced one by one in the order of the rows, so that the batch does not depend on the number
+  // of threads.
   std::vector<Item> items(batch_size());
   for (Item& item : items) item = TakeItem();
   std::vector<std::string> reasons(items.size());
@@ -78,7 +79,7 @@ void ImageFileLayer::LoadBatch(DataBatch* batch) {
     batch->invalid_rows.push_back({items[row].name, std::exchange(reasons[row], "")});
     items[row] = TakeItem();
   };
-  // The first one determines the minibatch's shape.
+  // The first image determines the minibatch's shape.
   while (!read(0)) replace(0);
   ForEach(batch_size() - 1, context().transform_threads, [&](int64_t i) { read(i + 1); });
   for (int64_t row = 1; row < batch_size(); ++row) {

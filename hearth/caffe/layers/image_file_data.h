@@ -8,8 +8,9 @@
 
 namespace hearth::caffe {
 
-// Images of a minibatch must have the same size; minibatches need not. An invalid image is reported
-// to context.on_invalid_row and replaced by the next; without on_invalid_row it is an error.
+// All images of a minibatch must have the same size, which may differ between minibatches. An
+// invalid image is reported to context.on_invalid_row and replaced by the next one; without
+// on_invalid_row it is an error.
 class ImageFileLayer : public FileDataLayer {
  public:
   ImageFileLayer(const LayerParameter& param, const NetContext& context);
@@ -18,16 +19,18 @@ class ImageFileLayer : public FileDataLayer {
   // An image to load, and its label.
   struct Item {
     uint64_t number = 0;
-    std::string name;   // in errors
+    std::string name;   // for error messages
     std::string bytes;  // as stored; may be left empty for Read to fetch
     float label = 0;
   };
-  // The next item of this rank. On the loader's thread.
+  // Returns the next item of this rank. Called on the loader's thread.
   virtual Item TakeItem() = 0;
-  // On any thread. May set the label. Throws kDataLoss for an invalid image.
+  // Decodes the item's image, and may set its label. Called on any thread. Throws kDataLoss for an
+  // invalid image.
   virtual Pixels Read(Item* item) const = 0;
 
-  // From SetUp: sets shapes by the first image. Throws naming it if it cannot be read.
+  // Sets the tops' shapes by the first image; called in SetUp. If the image cannot be read, the
+  // error contains its name.
   void ShapeTops(Item first, const Blobs& top) const;
   void LoadBatch(DataBatch* batch) override;
   const DataTransformer& transformer() const { return transformer_; }

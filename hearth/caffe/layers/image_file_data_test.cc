@@ -1,4 +1,4 @@
-// The base of Data and ImageData, by the latter.
+// Tests the base of Data and ImageData through ImageData.
 #include "hearth/caffe/layers/image_file_data.h"
 
 #include <fmt/format.h>
@@ -21,7 +21,8 @@ using testing::Pair;
 
 class ImageFileLayerTest : public FileLayerTest {
  protected:
-  // Lists images of one pixel by their number, which is also their label; -1: not an image.
+  // Writes and lists one-pixel images. Each number is the pixel and the label of an image; -1
+  // stands for a file that is not an image.
   void List(const std::vector<int>& pixels) const {
     std::string list;
     for (size_t i = 0; i < pixels.size(); ++i) {
@@ -38,7 +39,7 @@ class ImageFileLayerTest : public FileLayerTest {
         "is_color: false }} {}",
         Path("list.txt"), Path(""), batch_size, more);
   }
-  // Invalid images are reported.
+  // Records invalid images in reported_.
   NetContext Reporting() {
     NetContext context = FileContext(TRAIN);
     context.on_invalid_row = [this](const std::string& id, const std::string& reason) {
@@ -76,7 +77,7 @@ TEST_F(ImageFileLayerTest, WithoutAReporterAnInvalidImageIsAnError) {
   EXPECT_THAT(error.message(), HasSubstr(Path("1.png")));
 }
 
-// A missing file is not an invalid image: the list is wrong.
+// A missing file means that the list is wrong, so it is not skipped like an invalid image.
 TEST_F(ImageFileLayerTest, AMissingFileIsAnErrorInAnyCase) {
   List({0, 1});
   std::filesystem::remove(Path("1.png"));

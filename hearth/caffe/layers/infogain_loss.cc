@@ -15,7 +15,7 @@
 namespace hearth::caffe {
 namespace {
 
-// Caffe's kLOG_THRESHOLD: limits -log(p) of a class with probability 0 to 46.
+// Caffe's kLOG_THRESHOLD, a lower bound of p: -log(p) is at most 46.
 constexpr float kSmallest = 1e-20f;
 
 // With p = softmax(x), H the matrix and l_i the label of row i:
@@ -37,10 +37,9 @@ class InfogainLossLayer : public Layer {
   void SetUp(const Blobs& bottom, const Blobs& top) override {
     if (bottom.size() > 2) return;
     const InfogainLossParameter& param = param_.infogain_loss_param();
-    Require(
-        param.has_source(), ErrorCode::kInvalidArgument,
-        "infogain_loss_param needs a source, the file of its matrix, or the layer a third bottom "
-        "with the matrix");
+    Require(param.has_source(), ErrorCode::kInvalidArgument,
+            "InfogainLoss needs its matrix: set source in infogain_loss_param to its file, or give "
+            "the layer a third bottom");
     BlobProto proto;
     ParseWire(storage::ReadFile(param.source()), param.source(), &proto);
     matrix_.set_device(context().device);

@@ -54,11 +54,11 @@ LayerCase InfogainRow(std::string name, const std::string& param, Infogain loss)
                 {{scores}, {labels, 0, 0, 3}, {{3, 3}, -0.5f, 1}},
                 loss};
   row.without_gradient = {1, 2};
-  row.fixed_rows = true;  // the matrix has one per class
+  row.fixed_rows = true;  // the matrix has one row per class
   return row;
 }
 
-// A layer whose matrix is in a file.
+// Writes the matrix to a file and returns the parameters of a layer that reads it.
 std::string WithFile() {
   const std::string path = TestFolder() + "infogain_test.binaryproto";
   Blob blob(kMatrix.shape);
@@ -108,7 +108,7 @@ std::string InfogainError(const std::string& param, const Shape& matrix) {
 }
 
 TEST(InfogainLoss, NamesAMissingOrMismatchedMatrix) {
-  EXPECT_THAT(InfogainError("", {}), HasSubstr("needs a source"));
+  EXPECT_THAT(InfogainError("", {}), HasSubstr("needs its matrix"));
   EXPECT_THAT(InfogainError("infogain_loss_param { source: '/no/such/file' }", {}),
               HasSubstr("/no/such/file"));
   EXPECT_THAT(InfogainError("", {2, 3}),

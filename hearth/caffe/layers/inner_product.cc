@@ -57,7 +57,7 @@ class InnerProductLayer : public Layer {
     const Tensor x = bottom[0]->device_data().view({rows_, inputs_});
     Tensor y = top[0]->device_data().view({rows_, outputs_});
     const Tensor w = transpose_ ? blobs_[0]->device_data() : blobs_[0]->device_data().t();
-    // Int8Product takes N x K, in any memory order.
+    // Int8Product expects N x K weights, in any memory order.
     if (int8_) return int8_->Forward(x, w.t(), has_bias() ? blobs_[1]->data() : Tensor(), y);
     if (uses_bfloat16()) {
       // The product is bfloat16, too; the bias is added in float32.
@@ -87,12 +87,12 @@ class InnerProductLayer : public Layer {
  private:
   void PlanInt8(const Int8Product::Matrices& sizes) {
     if (context().precision != Precision::kInt8 || sizes == int8_sizes_) return;
-    // Remembered even if there is no int8 product for these sizes, so as to plan once.
+    // Stored even if there is no int8 product for these sizes, so that they are planned only once.
     int8_sizes_ = sizes;
     int8_ = Int8Product::OfMatrices(sizes);
   }
 
-  // Products of bfloat16 factors, if the device supports them.
+  // Returns true if products are computed from bfloat16 factors.
   bool uses_bfloat16() const { return on_device() && context().precision == Precision::kBfloat16; }
   static Tensor ToBfloat16(const Tensor& factor) { return factor.to(HEARTH_BFLOAT16); }
 
@@ -116,7 +116,7 @@ class InnerProductLayer : public Layer {
 
   int64_t axis_ = 0, rows_ = 0, inputs_ = 0, outputs_ = 0;
   bool transpose_ = false;
-  std::unique_ptr<Int8Product> int8_;  // forward, if the net's precision is int8
+  std::unique_ptr<Int8Product> int8_;  // used in Forward if the net's precision is int8
   Int8Product::Matrices int8_sizes_ = {};
 };
 

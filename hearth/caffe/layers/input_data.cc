@@ -7,7 +7,7 @@
 namespace hearth::caffe {
 namespace {
 
-// Tops get their shapes in SetUp or from the program, so that Reshape leaves them.
+// SetUp or the program sets the shapes of the tops, so Reshape does nothing.
 class SourceLayer : public Layer {
  public:
   using Layer::Layer;
@@ -19,7 +19,7 @@ class SourceLayer : public Layer {
 
 Shape ToShape(const BlobShape& shape) { return {shape.dim().begin(), shape.dim().end()}; }
 
-// Shapes are set only once: the program may change those of the tops later.
+// Sets the tops' shapes only in SetUp, because the program may change them later.
 class InputLayer : public SourceLayer {
  public:
   using SourceLayer::SourceLayer;
@@ -82,7 +82,7 @@ class DummyDataLayer : public SourceLayer {
       return values[values.size() == 1 ? 0 : i];
     };
     if (!param.shape().empty()) return ToShape(pick(param.shape(), "shape"));
-    // The older fields, for four axes.
+    // The older fields describe four axes.
     return {pick(param.num(), "num"), pick(param.channels(), "channels"),
             pick(param.height(), "height"), pick(param.width(), "width")};
   }
@@ -100,8 +100,8 @@ class ParameterLayer : public Layer {
   void Reshape(const Blobs&, const Blobs& top) override { top[0]->ReshapeLike(*blobs_[0]); }
   void Forward(const Blobs&, const Blobs& top) override { top[0]->data().copy_(blobs_[0]->data()); }
   void Backward(const Blobs& top, const std::vector<bool>&, const Blobs&) override {
-    // Adds, as all layers do with parameters; Caffe overwrites, so that with iter_size the last
-    // pass alone counts.
+    // Adds to the gradient, as all layers do for parameters. Caffe overwrites it, so that with
+    // iter_size only the last pass counts.
     if (param_propagate_down(0)) blobs_[0]->diff().add_(top[0]->diff());
   }
 };

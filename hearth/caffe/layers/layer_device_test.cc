@@ -1,6 +1,5 @@
-// Checks which layers compute entirely on a device. PyTorch's device "meta" has shapes but no
-// values: a layer that requests the host's copy of a device's values fails, and so does a call that
-// mixes devices.
+// Checks which layers compute entirely on a device. PyTorch's device "meta" stores shapes but no
+// values, so a layer fails if it reads a tensor's values on the host or mixes devices in a call.
 #include <gmock/gmock.h>
 
 #include <map>
@@ -13,8 +12,8 @@
 namespace hearth::caffe {
 namespace {
 
-// Runs the layer and returns why it cannot. Some of ATen's functions do not support that device,
-// which does not concern the layer; everything before them is checked.
+// Runs the layer on the meta device and returns its error, or "" if there is none. Errors of ATen
+// functions that do not support this device are not the layer's fault and return "", too.
 std::string WhyNotOnDevice(LayerCase row) {
   row.device = {{HEARTH_META}, true};
   try {

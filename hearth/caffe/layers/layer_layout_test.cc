@@ -1,4 +1,4 @@
-// Layers that support channels-last compute the same in every supported mix of layouts.
+// Checks that layers with support for channels-last compute the same in every mix of layouts.
 #include <gmock/gmock.h>
 
 #include <tuple>
@@ -9,7 +9,7 @@
 namespace hearth::caffe {
 namespace {
 
-using Layouts = std::pair<Layout, Layout>;  // of the bottoms, of the tops
+using Layouts = std::pair<Layout, Layout>;  // of the bottoms, and of the tops
 
 std::vector<Layouts> MixesOf(const LayerCase& row, ChannelsLast takes) {
   if (row.bottoms.empty() || row.bottoms[0].shape.size() != 4) return {};
@@ -22,7 +22,7 @@ std::vector<Layouts> MixesOf(const LayerCase& row, ChannelsLast takes) {
   return mixes;
 }
 
-// Random weights of the tops in the scalar objective.
+// Arbitrary diffs of the tops.
 Arrays TopDiffs(const Arrays& tops) {
   Arrays diffs;
   for (const Array& top : tops) {

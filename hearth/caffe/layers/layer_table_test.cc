@@ -1,5 +1,5 @@
-// The contract of every layer, checked for each row of the table: shapes and values against a plain
-// reference, gradients against differences, other numbers of rows, in-place tops.
+// Checks the contract of every layer with each row of the table: shapes and values against a plain
+// reference, gradients against finite differences, other numbers of rows, and in-place tops.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -31,7 +31,7 @@ void ExpectNearValues(const Arrays& got, const Arrays& expected, float tolerance
   }
 }
 
-// Random weights of the tops in the scalar objective.
+// Random weights of the tops' values in the scalar objective, whose gradient is checked.
 Arrays TopWeights(const Arrays& tops, const LayerCase& layer_case, bool is_loss) {
   std::mt19937 random(3);
   std::uniform_real_distribution<float> uniform(-1, 1);
@@ -126,7 +126,7 @@ TEST_P(LayerTableGradients, AgreeWithDifferences) {
     }
   }
   for (size_t i = 0; i < param_diffs.size(); ++i) {
-    if (run.layer().type() == "BatchNorm") continue;  // statistics, not learned
+    if (run.layer().type() == "BatchNorm") continue;  // its parameters are statistics, not learned
     ExpectGradient(run, weights, *run.layer().blobs()[i], param_diffs[i],
                    "parameter " + std::to_string(i));
   }
@@ -153,7 +153,7 @@ TEST_P(LayerTableInPlace, ComputesTheSame) {
   }
 }
 
-// As if a later in-place layer had overwritten it.
+// Simulates a later in-place layer, which overwrites the top.
 TEST_P(LayerTableGradients, SurviveAnOverwrittenTop) {
   const LayerCase& row = GetParam();
   LayerRun untouched(row), overwritten(row);
@@ -171,7 +171,7 @@ TEST_P(LayerTableGradients, SurviveAnOverwrittenTop) {
   }
 }
 
-// As if a program requested new shapes before it runs backward.
+// Simulates a program that reshapes the layer between forward and backward.
 TEST_P(LayerTableGradients, SurviveAReshape) {
   LayerRun straight(GetParam()), reshaped(GetParam());
   if (straight.layer().type() == "Filter") return;  // its tops get their shapes in Forward
@@ -189,7 +189,7 @@ TEST_P(LayerTableGradients, SurviveAReshape) {
   }
 }
 
-// As in the first layer of a net, whose bottoms are data.
+// In the first layer of a net, whose bottoms are data, only parameters need gradients.
 TEST_P(LayerTableGradients, OfParametersDoNotDependOnThoseOfBottoms) {
   const LayerCase& row = GetParam();
   LayerRun all(row), parameters_only(row);

@@ -13,7 +13,7 @@
 namespace hearth::caffe {
 namespace {
 
-// A loss of scores (bottom 0) against labels or targets (bottom 1).
+// Base of losses of scores (bottom 0) against labels or targets (bottom 1).
 class LabelLossLayer : public Layer {
  public:
   using Layer::Layer;
@@ -33,7 +33,7 @@ class LabelLossLayer : public Layer {
   virtual void Gradient(float loss_weight, const Blobs& bottom) = 0;
 };
 
-// Rows of scores with one label each.
+// Base of losses of rows of scores with one label per row.
 class RowLossLayer : public LabelLossLayer {
  public:
   using LabelLossLayer::LabelLossLayer;
@@ -59,9 +59,10 @@ class RowLossLayer : public LabelLossLayer {
   Tensor device_labels_;  // rows x 1, of the last Forward on a device
 };
 
-// loss = 1 / N * sum of m, or of m^2 for norm L2, over rows and classes, where the margin m is
-// max(0, 1 + score) for wrong classes and max(0, 1 - score) for the right one. The gradient of m is
-// the sign of the score in it where m > 0, else 0; that of m^2 has the further factor 2 m.
+// loss = 1 / N * sum of m, or of m^2 for norm L2, over rows and classes. The margin m of a score is
+//   max(0, 1 + score) for wrong classes and max(0, 1 - score) for the right one.
+// The derivative of m is 1 for wrong classes and -1 for the right one where m > 0, else 0. The
+// derivative of m^2 is 2 m times that.
 class HingeLossLayer : public RowLossLayer {
  public:
   using RowLossLayer::RowLossLayer;
@@ -110,7 +111,7 @@ class HingeLossLayer : public RowLossLayer {
   }
 
  private:
-  // The margins, and for each score its sign in its margin: -1 for the right class, else 1.
+  // Returns the margins, and the sign of each score in its margin: -1 for the right class, else 1.
   std::pair<Tensor, Tensor> MarginsOnDevice(const Blobs& bottom) const {
     const Tensor x = Rows(bottom[0]->device_data());
     const Tensor signs = device::ones_like(x).scatter_(1, device_labels_, -1);
@@ -123,8 +124,8 @@ class HingeLossLayer : public RowLossLayer {
   }
 };
 
-// loss = -1 / N * sum of log(p[n, label_n]), for a bottom that holds probabilities. The gradient is
-// -1 / (N * p) at the label, else 0.
+// loss = -1 / N * sum of log(p[n, label_n]), where bottom 0 contains the probabilities p. The
+// gradient is -1 / (N * p) at the label, else 0.
 class MultinomialLogisticLossLayer : public RowLossLayer {
  public:
   using RowLossLayer::RowLossLayer;
@@ -191,7 +192,7 @@ class SigmoidCrossEntropyLossLayer : public LabelLossLayer {
     int64_t valid = 0;
     for (int64_t i = 0; i < bottom[0]->count(); ++i) {
       if (IsIgnored(t[i])) continue;
-      // The same as max(x, 0) - x * t + log(1 + e^-|x|), in which no exponential overflows.
+      // Adds max(x, 0) - x * t + log(1 + e^-|x|), in which no exponential overflows.
       sum -= x[i] * (t[i] - (x[i] >= 0 ? 1.f : 0.f)) - std::log1p(std::exp(-std::fabs(x[i])));
       ++valid;
     }
@@ -221,7 +222,7 @@ class SigmoidCrossEntropyLossLayer : public LabelLossLayer {
   void ForwardOnDevice(const Blobs& bottom, const Blobs& top) {
     const Tensor& x = bottom[0]->device_data();
     const Tensor t = bottom[1]->device_data().view_as(x);
-    // As on the host, in terms of max(x, 0).
+    // The same formula as on the host, with max(x, 0).
     Tensor losses = x.clamp_min(0) - x * t + (-x.abs()).exp_().log1p_();
     int64_t valid = x.numel();
     if (ignored_) {
@@ -233,7 +234,8 @@ class SigmoidCrossEntropyLossLayer : public LabelLossLayer {
     top[0]->device_data().copy_(losses.sum() / divisor_);
   }
 
-  // The target is truncated to an integer first, as in Caffe: 0 ignores every soft target below 1.
+  // As in Caffe, the target is truncated to an integer, so ignore_label 0 ignores every soft target
+  // below 1.
   bool IsIgnored(float target) const { return TruncatedLabel(target) == ignored_; }
 
   const LossNormalizer normalizer_;

@@ -9,7 +9,7 @@
 namespace hearth::caffe {
 namespace {
 
-// Scratch of a thread: the values to sum, an intermediate sum over rows, and powers.
+// Scratch images per thread: the values to sum, an intermediate sum over rows, and powers.
 constexpr int64_t kScratchImages = 3;
 
 class LrnLayer : public Layer {
@@ -26,10 +26,10 @@ class LrnLayer : public Layer {
     within_ = param.norm_region() == LRNParameter::WITHIN_CHANNEL;
     size_ = param.local_size();
     Require(size_ % 2 == 1, ErrorCode::kInvalidArgument, "local_size must be odd, not {}", size_);
-    // Within a channel, Caffe ignores k: the sum is added to 1.
+    // With WITHIN_CHANNEL, Caffe ignores k and adds the sum to 1.
     k_ = within_ ? 1.f : param.k();
-    // Caffe builds WITHIN_CHANNEL from average pooling with padding, hence the square of the size
-    // and the 1. It divides by the full square at the border, too.
+    // Caffe computes WITHIN_CHANNEL by average pooling with padding, which divides by the square of
+    // the size, at the border, too.
     alpha_ = param.alpha() / static_cast<float>(within_ ? size_ * size_ : size_);
     beta_ = param.beta();
   }
@@ -76,7 +76,7 @@ class LrnLayer : public Layer {
       const int64_t count = image_.size();
       const float *in = x + offset, *g = dy + offset, *s = inverse + offset;
       float* to = dx + offset;
-      // From the bottom, not the top, which a later layer may have changed in place.
+      // Reads the bottom instead of the top, which a later layer may have changed in place.
       if (channels_last_) return norm().Backward(PixelsOf(in), s, g, to);
       float* power = scratch + 2 * count;
       PowersOf(s, beta_, power, count);
@@ -87,13 +87,14 @@ class LrnLayer : public Layer {
   }
 
  private:
-  // The sums of the values around each one, in a new tensor.
+  // Returns the sum over the window around each value, in a new tensor.
   Tensor SumAround(const Tensor& values) const {
     const int64_t half = size_ / 2, channels = values.size(1);
     if (within_) {
       return device::sum_pool2d(values, size_);
     }
-    // Channels d apart add to each other. ATen's pooling has no window over channels alone.
+    // Sums the channels in the window by adding shifted copies, because ATen has no pooling over
+    // channels alone.
     Tensor sum = values.clone();
     for (int64_t d = 1; d <= std::min(half, channels - 1); ++d) {
       const int64_t common = channels - d;
@@ -117,7 +118,7 @@ class LrnLayer : public Layer {
     device::sub_out(bottom.device_diff(), scaled, x * sums, 2 * alpha_ * beta_);
   }
 
-  // f(offset of the image, scratch memory), multithreaded.
+  // Calls f(offset of the image, scratch memory) on several threads.
   template <typename Function>
   void ForEachImage(int64_t count, Function f) {
     ParallelFor(0, count, 1, [&](int64_t begin, int64_t end) {
@@ -144,7 +145,7 @@ class LrnLayer : public Layer {
   int64_t size_ = 1;
   float k_ = 1, alpha_ = 1, beta_ = 0.75f;
   ImageShape image_;
-  Blob scale_;  // s, and on the host 1 / s
+  Blob scale_;  // s on devices, 1 / s on the host
   std::vector<float> scratch_;
 };
 

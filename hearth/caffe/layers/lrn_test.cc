@@ -8,7 +8,7 @@
 namespace hearth::caffe {
 namespace {
 
-// Extends `across` channels and `within` rows and columns to each side.
+// The window extends `across` channels and `within` rows and columns to each side.
 auto LrnReference(int64_t across, int64_t within, float k, float alpha, float beta) {
   return [=](const Arrays& bottoms, const Arrays&) {
     const Array& x = bottoms[0];

@@ -10,7 +10,8 @@
 namespace hearth::caffe {
 namespace {
 
-// LstmStep by ATen's kernels: `cont` is rows x 1, `gates` rows x 4 * size, the others rows x size.
+// LstmStep with ATen's kernels. `cont` is rows x 1, `gates` rows x 4 * size, the others rows x
+// size.
 struct DeviceLstmStep {
   Tensor cont, gates, before, cells, squashed, hidden;
 
@@ -23,7 +24,7 @@ struct DeviceLstmStep {
     device::mul_out(hidden, o, squashed);
   }
 
-  // As LstmStep::Backward(); `d_cells` is changed in place.
+  // Like LstmStep::Backward(). Changes `d_cells` in place.
   void Backward(const Tensor& d_hidden, const Tensor& d_cells, const Tensor& d_gates) const {
     const std::vector<Tensor> parts = gates.chunk(4, 1), diffs = d_gates.chunk(4, 1);
     const Tensor &i = parts[0], &f = parts[1], &o = parts[2], &g = parts[3];
@@ -41,7 +42,7 @@ struct DeviceLstmStep {
 //   sums_t = W_x x_t + b + W_s static + W_h (cont_t * h_(t-1))
 //   i, f, o = sigmoid(sums), g = tanh(sums)
 //   c_t = cont_t * f * c_(t-1) + i * g, h_t = o * tanh(c_t)
-// terms_ holds the sums, and from its step on the gates.
+// terms_ contains the sums; each step replaces its sums by the gates.
 class LstmLayer : public RecurrentLayer {
  public:
   LstmLayer(const LayerParameter& param, const NetContext& context)
@@ -95,9 +96,9 @@ class LstmLayer : public RecurrentLayer {
   void StepsBack(const Blobs& bottom, const Blobs& top) {
     const Sequence sequence = Arrays(bottom, top);
     const Tensor gates_diff = terms_.diff(), top_diff = top[0]->diff();
-    // The gradients of the hidden values and of the cells from later steps.
+    // Gradients that later steps contribute to the hidden values and the cells.
     d_states_.Reshape({2, rows_, outputs_});
-    // No gradient comes from steps after the last: Caffe ignores the one of the exposed states.
+    // Zero at the last step, because Caffe ignores the gradient of the exposed states.
     const Tensor d_states = d_states_.data().zero_();
     const Tensor& weight = blobs_[hidden_weight()]->data();
     ForEachRowRange([&](int64_t begin, int64_t end) {
@@ -166,7 +167,8 @@ class LstmLayer : public RecurrentLayer {
     }
   }
 
-  // The arrays of all steps. Allocated before threads use them: a blob allocates on first use.
+  // The arrays of all steps. They are allocated before threads use them, because a blob allocates
+  // on first use.
   struct Sequence {
     int64_t rows, size;
     const float* cont;
@@ -189,8 +191,8 @@ class LstmLayer : public RecurrentLayer {
             top[0]->data_ptr()};
   }
 
-  Blob cells_;     // one more than steps: the first are before the first step
-  Blob squashed_;  // their tanh, without the first
+  Blob cells_;     // steps + 1 entries: the first contains the cells before the first step
+  Blob squashed_;  // tanh of cells_, without the first entry
   Blob d_states_;
 };
 
@@ -220,7 +222,7 @@ class LstmUnitLayer : public Layer {
       DeviceStep(bottom, top).Forward();
       return;
     }
-    // The step replaces the sums by the gates, and the bottom must stay.
+    // The step overwrites the sums by the gates, but the bottom must not change.
     gates_.data().copy_(bottom[1]->data());
     Step(bottom, top).Forward();
   }

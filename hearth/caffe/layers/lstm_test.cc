@@ -50,11 +50,11 @@ TEST(Lstm, HasCaffesParameters) {
   EXPECT_THAT(ParamShapes("LSTM"), ElementsAre(20, 6, 20, 20, 7, 20, 5));
 }
 
-// A closed forget gate and open input and output gates: the state is what the step adds.
+// With the forget gate closed and the other gates open, the state is only what this step adds.
 TEST(LstmUnit, ForgetsItsCellsBehindAClosedGate) {
   const LayerCase row{"case", "type: 'LSTMUnit'", {{{1, 1, 1}}, {{1, 1, 4}}, {{1, 1}}}, nullptr, 2};
   LayerRun run(row);
-  run.bottoms()[0]->data_ptr()[0] = 5;        // cells before
+  run.bottoms()[0]->data_ptr()[0] = 5;        // cells of the previous step
   const float gates[] = {50, -50, 50, 0.5F};  // input, forget, output, value
   std::copy(gates, gates + 4, run.bottoms()[1]->data_ptr());
   run.bottoms()[2]->data_ptr()[0] = 1;

@@ -13,8 +13,8 @@
 namespace hearth::caffe {
 namespace {
 
-// Row columns: data (bytes, or numbers for pixels) and label; optional channels, height, width and
-// encoded.
+// Columns of the rows: data (bytes, or numbers for pixels) and label; channels, height, width and
+// encoded are optional.
 class MemoryDataLayer : public RowDataLayer, public ArrayInput {
  public:
   MemoryDataLayer(const LayerParameter& param, const NetContext& context)
@@ -54,11 +54,11 @@ class MemoryDataLayer : public RowDataLayer, public ArrayInput {
       return;
     }
     top[0]->Reshape({batch_size(), size_.channels, size_.height, size_.width});
-    // Four axes, as Caffe's Forward gives the labels of arrays.
+    // Four axes, because Caffe's Forward gives this shape to the labels of arrays.
     if (top.size() > 1) top[1]->Reshape({batch_size(), 1, 1, 1});
   }
 
-  // Arrays are delivered unchanged: transform_param applies to rows.
+  // Arrays are delivered unchanged, because transform_param applies only to rows.
   void Forward(const Blobs& bottom, const Blobs& top) override {
     if (is_fed()) {
       RowDataLayer::Forward(bottom, top);
@@ -66,8 +66,8 @@ class MemoryDataLayer : public RowDataLayer, public ArrayInput {
     }
     Require(data_.defined(), ErrorCode::kInvalidArgument,
             "the layer has no data: set source_class to feed it by rows, or set its arrays");
-    // Arrays are used in turn and from the beginning again; a batch never wraps, since the number
-    // of items is a multiple of its size.
+    // Copies the next batch of the arrays, which start over at the end. A batch never wraps,
+    // because the number of items is a multiple of the batch size.
     std::copy_n(data_.data_ptr() + next_item_ * size_.count(), top[0]->count(), top[0]->data_ptr());
     if (top.size() > 1) {
       std::copy_n(labels_.data_ptr() + next_item_, batch_size(), top[1]->data_ptr());
@@ -111,12 +111,14 @@ class MemoryDataLayer : public RowDataLayer, public ArrayInput {
     };
     const ImageSize size = {number("channels", size_.channels), number("height", size_.height),
                             number("width", size_.width)};
-    // Bounded before the multiplication: they come from the data. (2^20)^3 fits 64 bits.
+    // The sizes come from the data, so they are bounded before they are multiplied: (2^20)^3 fits
+    // in 64 bits.
     constexpr int64_t kMost = 1 << 20;
     Require(std::min({size.channels, size.height, size.width}) > 0 &&
                 std::max({size.channels, size.height, size.width}) <= kMost,
-            ErrorCode::kDataLoss, "an image of {} x {} x {} is not possible", size.channels,
-            size.height, size.width);
+            ErrorCode::kDataLoss,
+            "an image cannot have {} channels, height {} and width {}: each must be from 1 to {}",
+            size.channels, size.height, size.width, kMost);
     return size;
   }
 

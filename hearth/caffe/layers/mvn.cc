@@ -9,8 +9,9 @@
 namespace hearth::caffe {
 namespace {
 
-// y = (x - mean) / (deviation + eps) for each image, or each channel of it without across_channels.
-// With m(...) the mean over such a row: dx = (dy - m(dy) - y * m(dy * y)) / (deviation + eps).
+// y = (x - mean) / (deviation + eps) for each channel of an image, or for each whole image with
+// across_channels. With m(...) as the mean over a channel or image:
+//   dx = (dy - m(dy) - y * m(dy * y)) / (deviation + eps)
 class MvnLayer : public Layer {
  public:
   using Layer::Layer;
@@ -32,7 +33,7 @@ class MvnLayer : public Layer {
     const float* x = bottom[0]->data_ptr();
     float *y = top[0]->data_ptr(), *scale = scale_.data_ptr();
     ForEachRow([&](int64_t row) { Normalize(x + row * size_, y + row * size_, &scale[row]); });
-    // The gradient is in terms of y, not x, so that the layer can work in place.
+    // The gradient is computed from y, not x, so that the layer can run in place.
     if (keeps_output()) output_.data().copy_(top[0]->data());
   }
 
@@ -90,8 +91,8 @@ class MvnLayer : public Layer {
     dx.mul_(scale_.device_data());
   }
 
-  // eps is added to the standard deviation, as in Caffe. In two passes, as the mean of squares
-  // minus the squared mean loses digits.
+  // As in Caffe, eps is added to the standard deviation. Two passes, because the mean of squares
+  // minus the squared mean loses precision.
   void Normalize(const float* x, float* y, float* scale) const {
     double sum = 0, squares = 0;
     for (int64_t i = 0; i < size_; ++i) sum += x[i];

@@ -8,7 +8,7 @@ namespace hearth::caffe {
 namespace {
 
 struct Normalized {
-  size_t axes = 2;  // that distinguish rows
+  size_t axes = 2;  // number of leading axes that index the normalized rows
   bool variance = true;
   double eps = 0;
 
@@ -40,7 +40,7 @@ LayerCase MvnRow(std::string name, const std::string& param, Shape bottom, Norma
 
 std::vector<LayerCase> MvnCases() {
   LayerCase eps = MvnRow("mvn_eps", "eps: 0.3", {2, 2, 3, 2}, {.eps = 0.3f});
-  eps.has_gradient = false;  // Caffe's gradient, which is implemented, is that of eps 0
+  eps.has_gradient = false;  // as in Caffe, the gradient is computed as if eps were 0
   return {
       MvnRow("mvn", "", {2, 2, 3, 2}, {}),
       MvnRow("mvn_across_channels", "across_channels: true", {2, 2, 3, 2}, {.axes = 1}),

@@ -2,7 +2,8 @@
 
 namespace hearth::caffe {
 
-// Copies have the bottom's layout: the loops run over memory, so all their arrays need one order.
+// The saved copies get the bottom's layout: the loops iterate over memory, so all arrays need the
+// same order.
 void NeuronLayer::Reshape(const Blobs& bottom, const Blobs& top) {
   if (top[0] != bottom[0]) top[0]->ReshapeLike(*bottom[0]);
   for (Blob* kept : {&input_, &output_}) {
@@ -15,7 +16,7 @@ void NeuronLayer::Reshape(const Blobs& bottom, const Blobs& top) {
 void NeuronLayer::Forward(const Blobs& bottom, const Blobs& top) {
   const Tensor& x = bottom[0]->device_data();
   Tensor& y = top[0]->device_data();
-  // Before Apply overwrites it.
+  // Saved before Apply overwrites it.
   if (keeps_input(bottom, top)) input_.device_data().copy_(x);
   on_device() ? ApplyOnDevice(x, y) : Apply(x, y);
   if (keeps_output()) output_.device_data().copy_(y);
@@ -24,7 +25,8 @@ void NeuronLayer::Forward(const Blobs& bottom, const Blobs& top) {
 void NeuronLayer::Backward(const Blobs& top, const std::vector<bool>& propagate_down,
                            const Blobs& bottom) {
   if (!propagate_down[0] && blobs_.empty()) return;
-  // The parameters' gradient comes from the same loop; an unrequested bottom's is discarded.
+  // One loop computes the gradients of the bottom and of the parameters. If the bottom's gradient
+  // is not requested, input_ receives it and it is discarded.
   if (!propagate_down[0]) input_.ReshapeLike(*bottom[0]);
   Blob& target = propagate_down[0] ? *bottom[0] : input_;
   Blob& input = keeps_input(bottom, top) ? input_ : *bottom[0];

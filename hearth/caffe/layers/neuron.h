@@ -22,8 +22,8 @@ void Map(const Tensor& out, Function f, const Inputs&... inputs) {
   loop(inputs.template data_ptr()...);
 }
 
-// Works in place. Values that the gradient needs are copied before they are overwritten: the input
-// if this layer runs in place, the output if a later layer does.
+// Can run in place. Values that the gradient needs are copied before they are overwritten: the
+// input if this layer runs in place, the output if a later layer does.
 class NeuronLayer : public Layer {
  public:
   using Layer::Layer;
@@ -39,10 +39,10 @@ class NeuronLayer : public Layer {
  protected:
   // y = f(x); y may be x.
   virtual void Apply(const Tensor& x, Tensor& y) = 0;
-  // dx = dy * f'(x), where y = f(x); dx may be dy. x and y are valid only if the functions below
-  // return that they are needed.
+  // dx = dy * f'(x), where y = f(x); dx may be dy. x and y are valid only if GradientNeedsInput()
+  // and GradientNeedsOutput(), respectively, return true.
   virtual void Gradient(const Tensor& dy, const Tensor& x, const Tensor& y, Tensor& dx) = 0;
-  // The same by ATen's kernels, for tensors on any device.
+  // The same with ATen's kernels, for tensors on any device.
   virtual void ApplyOnDevice(const Tensor& x, Tensor& y) = 0;
   virtual void GradientOnDevice(const Tensor& dy, const Tensor& x, const Tensor& y, Tensor& dx) = 0;
   virtual bool GradientNeedsInput() const { return true; }

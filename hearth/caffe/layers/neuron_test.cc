@@ -11,7 +11,7 @@
 namespace hearth::caffe {
 namespace {
 
-// y = x^2, whose gradient 2x needs the input, or (as a function of the output) 2 sqrt(y).
+// y = x^2. The gradient is computed from the input as 2x, or from the output as 2 sqrt(y).
 class SquareLayer : public NeuronLayer {
  public:
   explicit SquareLayer(bool needs_input)

@@ -71,8 +71,8 @@ class EuclideanLossLayer : public Layer {
 
 // Pulls the rows of similar pairs together and pushes the others apart, up to a margin (Hadsell et
 // al. 2006). With d the distance of a pair, loss = 1 / (2 N) * sum of d^2 for similar pairs and
-// max(0, margin - d)^2 for others; with legacy_version, as Caffe first had it, max(0, margin -
-// d^2).
+// max(0, margin - d)^2 for others. With legacy_version, which is Caffe's first formula, others
+// have max(0, margin - d^2).
 class ContrastiveLossLayer : public Layer {
  public:
   using Layer::Layer;
@@ -143,8 +143,8 @@ class ContrastiveLossLayer : public Layer {
   float margin() const { return param_.contrastive_loss_param().margin(); }
   bool legacy() const { return param_.contrastive_loss_param().legacy_version(); }
 
-  // Factor of the difference in the gradient of one pair. It is 1 for similar pairs; for others
-  // within the margin, -(margin - d) / d, in the legacy version -1.
+  // The gradient of a pair is its difference times this factor: 1 for similar pairs; for others
+  // within the margin -(margin - d) / d, or -1 with legacy_version.
   float Pull(bool similar, float square) const {
     if (similar) return 1;
     if (legacy()) return margin() > square ? -1.f : 0.f;
@@ -178,11 +178,11 @@ class ContrastiveLossLayer : public Layer {
     }
   }
 
-  // Prevents a division by zero for equal rows; Caffe's number.
+  // Prevents a division by zero for equal rows. The value is Caffe's.
   static constexpr float kSmallest = 1e-4f;
 
   Blob difference_;
-  Blob squares_;  // of each pair's distance
+  Blob squares_;  // the squared distance of each pair
 };
 
 }  // namespace

@@ -19,7 +19,7 @@ class PoolingLayer : public Layer {
 
   LayerTraits traits() const override {
     const bool max = pool() == PoolingParameter::MAX, one_top = param_.top_size() == 1;
-    // With a mask as second top, and for random choices, there are only loops over planes.
+    // Stochastic pooling and the mask, a second top, are implemented only by loops over planes.
     const bool any = pool() != PoolingParameter::STOCHASTIC && param_.top_size() <= 1;
     return {.arity = {1, 1, 1, max ? 2 : 1},
             .channels_last = any ? ChannelsLast::kAny : ChannelsLast::kNo,
@@ -37,7 +37,8 @@ class PoolingLayer : public Layer {
     }
     planes_ = bottom[0]->count(0, 2);
     channels_last_ = {rows, columns, bottom[0]->shape(1)};
-    // The loops read and write one layout; the top is converted, which is smaller as a rule.
+    // The loops read and write the same layout. If the layouts differ, the top is converted,
+    // because it is usually smaller than the bottom.
     if (top[0]->layout() != bottom[0]->layout()) {
       converted_top_.ReshapeLike(*top[0]);
       if (converted_top_.layout() != bottom[0]->layout())
@@ -77,9 +78,10 @@ class PoolingLayer : public Layer {
                         bottom[0]->device_diff());
       return;
     }
-    if (gates_bottom()) {  // the ReLU below left its gradient to this layer (MoveReluGates)
+    if (gates_bottom()) {  // the ReLU below leaves its gradient to this layer (MoveReluGates)
       float* dy = top[0]->diff_ptr();
-      // A pooled value is positive where the one it repeats is, so the top shows the ReLU's sign.
+      // The top contains copies of the ReLU's outputs, so it shows where the ReLU passes the
+      // gradient.
       RectifierGradient(top[0]->data_ptr(), dy, 0, dy, top[0]->count());
     }
     const bool mixed = top[0]->layout() != bottom[0]->layout();
@@ -93,7 +95,8 @@ class PoolingLayer : public Layer {
   }
 
  private:
-  // Calls f(index of the first input, of the first output) for each of `count` images or planes.
+  // Calls f(index of the first input, index of the first output) for each of `count` images or
+  // planes.
   template <typename Pooling, typename Function>
   static void ForEach(const Pooling& pooling, int64_t count, Function f) {
     const int64_t in = pooling.inputs(), out = pooling.outputs();
@@ -141,8 +144,8 @@ class PoolingLayer : public Layer {
   int64_t planes_ = 0;
   std::vector<int32_t> argmax_;  // MAX and STOCHASTIC: the input index of every output
   std::vector<float> thresholds_;
-  std::optional<DevicePooling> device_;  // on a device, if it applies
-  Tensor argmax_on_device_;              // likewise
+  std::optional<DevicePooling> device_;  // set if the device computes this pooling
+  Tensor argmax_on_device_;              // argmax_ for device_
 };
 
 }  // namespace

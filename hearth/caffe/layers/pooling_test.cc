@@ -52,7 +52,7 @@ std::string PoolText(const std::string& param) {
   return "type: 'Pooling' pooling_param { " + param + " }";
 }
 
-// Stochastic pooling in TEST, of planes that are one window of four values.
+// Reference of stochastic pooling in TEST; each plane is one window of four values.
 Arrays ExpectationOfWindows(const Arrays& bottoms, const Arrays&) {
   Array y({bottoms[0].shape[0], 1, 1, 1});
   for (int64_t n = 0; n < y.shape[0]; ++n) {
@@ -94,7 +94,7 @@ std::vector<LayerCase> PoolingCases() {
        {},
        {},
        false},
-      // With channels last, channels are processed by 16, by 4 and one by one.
+      // With channels last, channels are processed in blocks of 16, in blocks of 4, and one by one.
       {"pool_max_many_channels",
        PoolText("kernel_size: 3 stride: 2 pad: 1"),
        {{{2, 21, 5, 6}, -60, 60}},

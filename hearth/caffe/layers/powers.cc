@@ -75,14 +75,14 @@ class PowerLayer : public NeuronLayer {
   bool GradientNeedsOutput() const override { return false; }
 
  private:
-  // y does not depend on x, whose gradient is 0 even where the formula has 0 * infinity.
+  // Returns true if y does not depend on x. The gradient is then 0, even where the formula yields
+  // NaN (0 times infinity).
   bool is_constant() const { return power_ * scale_ == 0; }
 
   const float power_, scale_, shift_;
 };
 
-// The natural logarithm of the base of Exp and Log, where -1 means e. Caffe reserves -1 for it, as
-// no base is negative.
+// The natural logarithm of the base of Exp and Log. As in Caffe, a base of -1 means e.
 float LogOfBase(float base, const char* layer) {
   if (base == -1) return 1;
   Require(base > 0, ErrorCode::kInvalidArgument, "{} needs a base above 0 (or -1 for e), not {}",

@@ -1,4 +1,4 @@
-// Python: a class of the user's module.
+// Python: a layer that the user implements as a Python class.
 #include "hearth/caffe/layers/python_layer.h"
 
 #include <utility>
@@ -10,7 +10,8 @@
 namespace hearth::caffe {
 namespace {
 
-// Empty in programs without an interpreter. A function, so that it exists before its first use.
+// Empty in programs without an interpreter. A local static variable, so that it is initialized
+// before its first use.
 LayerRegistry::Factory& TheFactory() {
   static LayerRegistry::Factory factory;
   return factory;

@@ -7,15 +7,16 @@
 
 namespace hearth::caffe {
 
-// Sets the factory of layers of type "Python". Once, before nets are built; without it (no
-// interpreter) such a layer throws kUnimplemented.
+// Sets the factory of layers of type "Python". Call it once, before nets are built. Without a
+// factory (no interpreter), creating such a layer throws kUnimplemented.
 void SetPythonLayerFactory(LayerRegistry::Factory factory);
 
-// Returns true if it was set.
+// Returns true if the factory was set.
 bool PythonLayersRun();
 
-// Returns true if the prototxt of a net or solver contains the string "Python", as such a layer's
-// type does. A false positive is harmless: an interpreter runs every net.
+// Returns true if the prototxt of a net or solver contains the string "Python" in quotes, as the
+// type of such a layer is written. A false positive is harmless, because an interpreter can run
+// every net.
 bool MayHavePythonLayer(std::string_view prototxt);
 
 }  // namespace hearth::caffe

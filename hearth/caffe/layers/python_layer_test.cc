@@ -19,7 +19,7 @@ LayerParameter PythonParam() {
   return param;
 }
 
-// Replaces the layer that an interpreter would create; those are tested in tests/python.
+// Replaces a layer that an interpreter would create; tests/python tests real ones.
 class TwiceLayer : public Layer {
  public:
   using Layer::Layer;

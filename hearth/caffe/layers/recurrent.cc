@@ -45,7 +45,7 @@ void RecurrentLayer::SetUp(const Blobs& bottom, const Blobs& top) {
           bottom[0]->ShapeString());
   inputs_ = bottom[0]->count(2);
   const int64_t terms = terms_per_output_ * outputs_;
-  // Caffe's order of parameters, in which .caffemodel files have them.
+  // The parameters have Caffe's order, which .caffemodel files use.
   blobs_ = {MakeWeight(terms, inputs_), MakeBias(terms)};
   if (has_static_) {
     static_inputs_ = bottom[2]->count(1);
@@ -71,7 +71,8 @@ void RecurrentLayer::Reshape(const Blobs& bottom, const Blobs& top) {
           has_static_ ? bottom[2]->ShapeString() : "");
   const Shape state{1, rows_, outputs_};
   for (size_t i = 0; i < states_.size(); ++i) {
-    // Keeps the values, which the next minibatch continues where cont is 1 at step 0.
+    // Keeps the values, because the next minibatch continues the sequences whose cont is 1 at step
+    // 0.
     states_[i].Reshape(state);
     if (!exposes_states()) continue;
     const Blob& given = *bottom[first_state_bottom() + i];
@@ -86,8 +87,8 @@ void RecurrentLayer::Reshape(const Blobs& bottom, const Blobs& top) {
   if (has_static_) static_terms_.Reshape({rows_, terms_per_output_ * outputs_});
 }
 
-// terms [T * N, terms] = x [T * N, inputs] W_x^T + b: one product for all steps, as inputs do not
-// depend on states. The static input's part is the same in all steps.
+// terms [T * N, terms] = x [T * N, inputs] W_x^T + b. One product computes all steps, because
+// inputs do not depend on states. The static input adds the same terms at every step.
 void RecurrentLayer::ForwardInputs(const Blobs& bottom) {
   Tensor terms = terms_.device_data().view({steps_ * rows_, -1});
   const Tensor x = bottom[0]->device_data().view({steps_ * rows_, inputs_});
@@ -99,8 +100,8 @@ void RecurrentLayer::ForwardInputs(const Blobs& bottom) {
   terms_.device_data().add_(static_terms_.device_data());
 }
 
-// Otherwise the states are those after the previous minibatch: a sequence continues where cont is 1
-// at step 0.
+// Without expose_hidden, the states after the previous minibatch remain, and the sequences whose
+// cont is 1 at step 0 continue.
 void RecurrentLayer::TakeStates(const Blobs& bottom) {
   if (!exposes_states()) return;
   for (size_t i = 0; i < states_.size(); ++i) {
@@ -114,7 +115,8 @@ void RecurrentLayer::ReturnStates(const Blobs& top) {
     top[1 + i]->device_data().copy_(states_[i].device_data());
 }
 
-// From the gradients of all steps' sums, D [T * N, terms], as one product each:
+// Computes each gradient by one product over all steps. D [T * N, terms] is the gradient of the
+// sums:
 //   dW_x = D^T x, db = the sum of D, dW_h = D^T carried, dx = D W_x.
 void RecurrentLayer::BackwardInputs(const std::vector<bool>& propagate_down, const Blobs& bottom) {
   Require(!propagate_down[1], ErrorCode::kInvalidArgument,
@@ -132,7 +134,7 @@ void RecurrentLayer::BackwardInputs(const std::vector<bool>& propagate_down, con
     Multiply(terms, blobs_[0]->device_data(), {}, dx);
   }
   if (has_static_) BackwardStatic(propagate_down[2], bottom[2]);
-  // As in Caffe, the gradient ends at the first step.
+  // As in Caffe, the states before the first step get no gradient.
   for (size_t i = first_state_bottom(); i < bottom.size(); ++i) {
     if (propagate_down[i]) bottom[i]->device_diff().zero_();
   }
@@ -159,7 +161,7 @@ Tensor RecurrentLayer::Part(const Tensor& array, int64_t step, int64_t begin, in
 }
 
 void RecurrentLayer::Continue(const float* cont, const float* from, const Tensor& to) const {
-  // Every row of `to` is dense, as the rows of a step are adjacent.
+  // The rows of a step are adjacent in memory, so `to` is contiguous.
   float* out = to.data_ptr();
   for (int64_t row = 0; row < to.size(0); ++row) {
     for (int64_t i = 0; i < outputs_; ++i) *out++ = cont[row] * *from++;

@@ -1,4 +1,4 @@
-// Tests of LSTM and RNN alike.
+// Tests that apply to both LSTM and RNN.
 #include "hearth/caffe/layers/recurrent.h"
 
 #include <gmock/gmock.h>
@@ -19,7 +19,7 @@ class RecurrentLayers : public ::testing::TestWithParam<bool> {
 INSTANTIATE_TEST_SUITE_P(All, RecurrentLayers, ::testing::Bool(),
                          [](const auto& info) { return info.param ? "Lstm" : "Rnn"; });
 
-// The top for steps [begin, end) of the bottom, with no sequence ending in them.
+// Runs steps [begin, end) of x, in which no sequence ends, and returns the top.
 Tensor RunSteps(LayerRun& run, const Tensor& x, int64_t begin, int64_t end) {
   run.bottoms()[0]->Reshape({end - begin, x.size(1), x.size(2)});
   run.bottoms()[0]->data().copy_(x.slice(0, begin, end));
@@ -46,7 +46,7 @@ TEST_P(RecurrentLayers, ResetWhereTheMarkIsZero) {
   EXPECT_TRUE(AllClose(run.tops()[0]->data(), RunSteps(fresh, x, 0, 4)));
 }
 
-// More rows than one thread processes, and a change of their number.
+// Covers more rows than one thread processes, and a change of their number.
 TEST_P(RecurrentLayers, AcceptAnyNumberOfRows) {
   for (const int64_t rows : {40, 1, 17}) {
     LayerRun run(row_);

@@ -10,7 +10,7 @@ namespace hearth::caffe {
 namespace {
 
 // y = coeff * sum of f(x) over each row, where f(x) is x, |x| or x^2; MEAN divides by the row's
-// size. The gradient is dx = coeff * dy * f'(x); that of |x| at 0 is 0.
+// size. The gradient is dx = coeff * dy * f'(x), with f'(0) = 0 for |x|.
 class ReductionLayer : public Layer {
  public:
   using Layer::Layer;
@@ -33,7 +33,7 @@ class ReductionLayer : public Layer {
     const float* x = bottom[0]->data_ptr();
     float* y = top[0]->data_ptr();
     for (int64_t row = 0; row < top[0]->count(); ++row, x += size_) {
-      // In double: a row may have millions of values.
+      // Summed in double, because a row may have millions of values.
       double sum = 0;
       for (int64_t i = 0; i < size_; ++i) sum += Term(x[i]);
       y[row] = static_cast<float>(sum) * factor_;

@@ -26,7 +26,7 @@ LayerCase ReductionRow(std::string name, const std::string& param, size_t axis, 
 
 }  // namespace
 
-// A factor below zero means the mean.
+// A negative factor selects the mean.
 std::vector<LayerCase> ReductionCases() {
   return {
       ReductionRow("reduction_sum", "", 0, 1, [](float x) { return x; }),

@@ -22,8 +22,8 @@ class ReluLayer : public NeuronLayer {
 
   void Backward(const Blobs& top, const std::vector<bool>& propagate_down,
                 const Blobs& bottom) override {
-    // If the pooling above applied the gate, this layer works in place, and the bottom's diff is
-    // complete.
+    // If the pooling layer above has already applied the ReLU's gradient (MoveReluGates), this
+    // layer runs in place, and the bottom's diff is complete.
     if (!gated_by_reader()) NeuronLayer::Backward(top, propagate_down, bottom);
   }
 
@@ -110,7 +110,7 @@ class PReluLayer : public NeuronLayer {
   void GradientOnDevice(const Tensor& dy, const Tensor& x, const Tensor& y, Tensor& dx) override {
     const Tensor above = x > 0;
     if (param_propagate_down(0)) {
-      std::vector<int64_t> axes;  // all but the channels, unless those share a slope
+      std::vector<int64_t> axes;  // all axes but the channels; all axes if the slope is shared
       for (int64_t axis = 0; axis < x.dim(); ++axis) {
         if (shared_ || axis != 1) axes.push_back(axis);
       }

@@ -36,7 +36,7 @@ class RnnLayer : public RecurrentLayer {
     states_[0].device_data().copy_(hidden[steps_ - 1]);
     ReturnStates(top);
 
-    // Outputs do not enter later steps, so they are one product over all steps.
+    // No step depends on earlier outputs, so one product computes the outputs of all steps.
     Tensor output = Flat(output_.device_data());
     Multiply(Flat(hidden), out_weight().device_data().t(), out_bias().device_data(), output);
     if (on_device()) {
@@ -44,13 +44,13 @@ class RnnLayer : public RecurrentLayer {
     } else {
       TanhOf(output.data_ptr(), output.data_ptr(), output.numel());
     }
-    // The gradient of tanh needs the output, hence the copy.
+    // The gradient of tanh needs the output, which a later layer may overwrite in the top.
     top[0]->device_data().copy_(output_.device_data());
   }
 
   void Backward(const Blobs& top, const std::vector<bool>& propagate_down,
                 const Blobs& bottom) override {
-    // First the outputs' part of the hidden values' gradient, to which the steps add.
+    // Writes the outputs' contribution to the hidden values' gradient first; the steps add to it.
     BackwardOutput(*top[0]);
     on_device() ? StepsBackOnDevice(bottom[1]->device_data()) : StepsBack(bottom[1]->data_ptr());
     BackwardInputs(propagate_down, bottom);
@@ -58,7 +58,7 @@ class RnnLayer : public RecurrentLayer {
 
  private:
   void Steps(const float* cont) {
-    // Allocated before threads use them: a blob allocates on first use.
+    // Allocated before threads use them, because a blob allocates on first use.
     const Tensor terms = terms_.data(), carried = carried_.data(), hidden = hidden_.data();
     const Tensor weight = blobs_[hidden_weight()]->data().t();
     const float* state = states_[0].data_ptr();
@@ -97,8 +97,8 @@ class RnnLayer : public RecurrentLayer {
     }
   }
 
-  // d_sums_t = d_hidden_t * (1 - h_t^2), d_hidden_(t-1) += cont_t * d_sums_t V. On entry d_hidden
-  // is the outputs' part.
+  // d_sums_t = d_hidden_t * (1 - h_t^2), d_hidden_(t-1) += cont_t * d_sums_t V. On entry, d_hidden
+  // contains the outputs' contribution.
   void StepsBack(const float* cont) {
     const Tensor hidden = hidden_.data(), d_hidden = hidden_.diff();
     const Tensor d_terms = terms_.diff(), d_carried = carried_.diff();
@@ -123,7 +123,8 @@ class RnnLayer : public RecurrentLayer {
   Blob& out_bias() const { return *blobs_[hidden_weight() + 2]; }
   Tensor Flat(const Tensor& array) const { return array.view({steps_ * rows_, outputs_}); }
 
-  // Writes the outputs' part of hidden_'s gradient, and adds to those of the output's parameters.
+  // Writes the outputs' contribution to hidden_'s gradient, and adds to the gradients of the
+  // output's parameters.
   void BackwardOutput(Blob& top) {
     if (on_device()) {
       device::tanh_backward_out(output_.device_diff(), top.device_diff(), output_.device_data());

@@ -22,14 +22,15 @@ void RowDataLayer::SetTops(int64_t batch_size, std::vector<Top> tops) {
   Require(batch_size > 0, ErrorCode::kInvalidArgument, "batch_size must be set and above 0");
   batch_size_ = batch_size;
   tops_ = std::move(tops);
-  // A separate seed for the rows: if the prefetching thread drew from the net's stream, results
+  // The rows have a separate seed. If the prefetching thread drew from the net's stream, results
   // would depend on timing.
   if (context().random) seed_ = context().random->engine()();
 }
 
 std::optional<int64_t> RowDataLayer::Fetch() {
   if (!is_fed()) return std::nullopt;
-  // Not in SetUp: a net that is built for its shapes or weights alone opens no source.
+  // Created here, not in SetUp, because a net that is built only for its shapes or weights must
+  // open no source.
   if (prefetcher_ == nullptr) {
     RowBatches::Options options{.batch_size = batch_size_,
                                 .row_sizes = {},
@@ -42,8 +43,8 @@ std::optional<int64_t> RowDataLayer::Fetch() {
         1, std::make_unique<RowBatches>(context().open_source(param_), options, read));
   }
   batch_ = &prefetcher_->Next();
-  // Reported here, not while rows are read ahead: on the net's thread, and not for batches that
-  // NextEpoch() drops.
+  // Invalid rows are reported here, on the net's thread, and not while rows are read ahead, because
+  // NextEpoch() drops some of those batches.
   if (context().on_invalid_row) {
     for (const auto& bad : batch_->invalid_rows) context().on_invalid_row(bad.id, bad.reason);
   }
@@ -51,7 +52,8 @@ std::optional<int64_t> RowDataLayer::Fetch() {
 }
 
 void RowDataLayer::NextEpoch() {
-  // An epoch counts even if none of its rows were read: a resumed run skips whole epochs.
+  // Starts reading, so that an epoch counts even if none of its rows were read: a resumed run skips
+  // whole epochs.
   if (prefetcher_ == nullptr) Fetch();
   // The prefetcher reuses the batch from its next call on.
   batch_ = nullptr;
@@ -82,7 +84,7 @@ void RowDataLayer::Deliver(size_t i, Blob& top) const {
     return;
   }
   const int64_t rows = batch_->rows.size(), values = top.count() / rows;
-  // rows x values becomes values x rows.
+  // Transposes rows x values to values x rows.
   for (int64_t r = 0; r < rows; ++r) {
     for (int64_t v = 0; v < values; ++v) to[v * rows + r] = from[r * values + v];
   }

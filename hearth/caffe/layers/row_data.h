@@ -8,8 +8,9 @@
 
 namespace hearth::caffe {
 
-// Reads rows from context.open_source, opened at the first Fetch. Invalid rows are skipped with all
-// their columns, reported to context.on_invalid_row from Fetch, and replaced by the following rows.
+// Reads rows from context.open_source, which the first Fetch opens. Fetch reports invalid rows to
+// context.on_invalid_row. They are skipped with all their columns and replaced by the following
+// rows.
 class RowDataLayer : public Layer {
  public:
   RowDataLayer(const LayerParameter& param, const NetContext& context);
@@ -20,7 +21,7 @@ class RowDataLayer : public Layer {
   }
   void NextEpoch() override;
 
-  // Tops have the size of the last minibatch; before the first, batch_size rows.
+  // Sizes the tops for the last minibatch; before the first, for batch_size rows.
   void Reshape(const Blobs& bottom, const Blobs& top) override;
   void Forward(const Blobs& bottom, const Blobs& top) override;
   void Backward(const Blobs&, const std::vector<bool>&, const Blobs&) override {}
@@ -35,12 +36,13 @@ class RowDataLayer : public Layer {
   void SetTops(int64_t batch_size, std::vector<Top> tops);
 
   virtual bool is_fed() const { return static_cast<bool>(context().open_source); }
-  // As RowBatches::ReadRow.
+  // See RowBatches::ReadRow.
   virtual void ReadRow(const dataset::Minibatch::Row& row, uint64_t seed,
                        const std::vector<float*>& tops) const = 0;
 
   int64_t batch_size() const { return batch_size_; }
-  // Stops the prefetching thread, which calls ReadRow: for destructors of classes that override it.
+  // Stops the prefetching thread, which calls ReadRow. Destructors of classes that override ReadRow
+  // must call it.
   void StopFetching() { prefetcher_.reset(); }
 
  private:

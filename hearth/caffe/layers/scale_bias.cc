@@ -1,5 +1,5 @@
-// Scale and Bias: the bottom times (plus) a smaller blob, which is learned or a second bottom,
-// broadcast over the axes before and after its own.
+// Scale and Bias: multiply the bottom by (or add) a smaller blob, which is learned or a second
+// bottom and is broadcast over the bottom's other axes.
 #include "hearth/base/error.h"
 #include "hearth/caffe/net/join_normalization.h"
 #include "hearth/caffe/net/layer_registry.h"
@@ -10,11 +10,11 @@
 namespace hearth::caffe {
 namespace {
 
-// The bottom as outer x size x inner, where `size` is the count of the smaller blob.
+// Views the bottom as outer x size x inner, where `size` is the count of the smaller blob.
 struct Broadcast {
   int64_t outer = 1, size = 1, inner = 1;
 
-  // `num_axes` of -1: all axes from `axis` on; 0: one value for all.
+  // If `num_axes` is -1, all axes from `axis` on; if 0, one value for all.
   static Shape OperandShape(const Blob& bottom, int64_t axis, int64_t num_axes) {
     if (num_axes == 0) return {};
     const int64_t begin = bottom.CanonicalAxis(axis);
@@ -38,7 +38,8 @@ struct Broadcast {
     return {bottom.count(0, begin), operand.count(), bottom.count(end)};
   }
 
-  // Calls f(first index, last index, index into the smaller blob) for every run of one value.
+  // Calls f(begin, end, s) for every run [begin, end) of indices that share value s of the smaller
+  // blob.
   template <typename Function>
   void ForEachRun(Function f) const {
     ParallelFor(0, outer * size, 1 + 16384 / std::max<int64_t>(1, inner),
@@ -63,8 +64,8 @@ void AddSums(const Broadcast& shape, float* sums, Function f) {
   });
 }
 
-// Base of both layers: finds the smaller blob, a second bottom or a parameter, and sums its
-// gradient.
+// Base of both layers. Finds the smaller blob, which is a second bottom or a parameter, and sums
+// its gradient.
 class BroadcastLayer : public Layer {
  public:
   using Layer::Layer;
@@ -82,13 +83,15 @@ class BroadcastLayer : public Layer {
     shape_ = Broadcast::Of(*bottom[0], Operand(bottom), operand_axis_);
   }
 
-  // A blob of the bottom's shape as outer x size x inner, and a matching smaller one.
+  // Whole() views a tensor of the bottom's shape as outer x size x inner; Part() views the smaller
+  // one so that it broadcasts to that shape.
   Tensor Whole(const Tensor& tensor) const {
     return tensor.view({shape_.outer, shape_.size, shape_.inner});
   }
   static Tensor Part(const Tensor& tensor) { return tensor.view({-1, 1}); }
 
-  // Adds the sums of products to a parameter's diff; overwrites a bottom's.
+  // Sums the products per value of the smaller blob. Adds the sums to a parameter's diff, or
+  // overwrites a bottom's diff with them.
   static void AddSumsOnDevice(const Tensor& products, bool overwrite, Blob& operand) {
     const Tensor sums = products.sum(Shape{0, 2});
     Tensor diff = operand.device_diff().view({-1});
@@ -103,11 +106,11 @@ class BroadcastLayer : public Layer {
     });
   }
 
-  // Adds to the diff of a parameter, overwrites that of a bottom.
+  // Adds the sums to a parameter's diff, or overwrites a bottom's diff with them.
   template <typename Function>
   void SumInto(const Blobs& bottom, Function f) {
     Blob& operand = Operand(bottom);
-    // AddSums adds, and a bottom's diff holds older values.
+    // AddSums adds, so a bottom's old diff is cleared first.
     if (bottom.size() > 1) operand.diff().zero_();
     AddSums(shape_, operand.diff_ptr(), f);
   }
@@ -206,7 +209,7 @@ class ScaleLayer : public BroadcastLayer, public ScalesNormalized {
                 const Blobs& bottom) override {
     if (on_device()) return BackwardOnDevice(top, propagate_down, bottom);
     const float* dy = top[0]->diff_ptr();
-    // The bottom's gradient comes last, since in place it overwrites dy.
+    // The bottom's gradient is computed last, because in place, it overwrites dy.
     if (has_bias() && param_propagate_down(blobs_.size() - 1)) {
       AddSums(shape_, blobs_.back()->diff_ptr(), [dy](int64_t i) { return dy[i]; });
     }
@@ -226,7 +229,7 @@ class ScaleLayer : public BroadcastLayer, public ScalesNormalized {
  private:
   void ForwardOnDevice(const Blobs& bottom, const Blobs& top) {
     const Tensor& x = bottom[0]->device_data();
-    // A joined BatchNorm keeps the values itself.
+    // A joined BatchNorm already keeps a copy of these values.
     if (top[0] == bottom[0] && normalization_ == nullptr) input_.device_data().copy_(x);
     Tensor y = Whole(top[0]->device_data());
     if (has_bias()) {
@@ -241,7 +244,7 @@ class ScaleLayer : public BroadcastLayer, public ScalesNormalized {
                         const Blobs& bottom) {
     const Tensor dy = Whole(top[0]->device_diff());
     if (normalization_ != nullptr) {
-      // The BatchNorm writes the gradient of its bottom itself; the one of its top is never
+      // The BatchNorm writes the gradient of its bottom itself; the gradient of its top is never
       // computed.
       const Normalization::Gradients gradients = normalization_->BackwardScaled(
           top[0]->device_diff(), blobs_[0]->device_data().view({-1}));
@@ -265,8 +268,8 @@ class ScaleLayer : public BroadcastLayer, public ScalesNormalized {
 
   bool has_bias() const { return param_.scale_param().bias_term(); }
 
-  Blob input_;  // in place only
-  // Set if this layer's Backward also computes that of the BatchNorm whose top it reads.
+  Blob input_;  // a copy of the bottom, in place only
+  // The BatchNorm whose top this layer reads, if this layer's Backward also computes its gradients.
   Normalization* normalization_ = nullptr;
 };
 

@@ -7,8 +7,8 @@
 namespace hearth::caffe {
 namespace {
 
-// One bottom for several readers: the data is shared, the gradients are summed. Nets insert it
-// wherever several layers read a blob, as each of them overwrites the diff.
+// Passes one bottom to several readers: they share the data, and their gradients are summed. Nets
+// insert it wherever several layers read a blob, because each of them overwrites the diff.
 class SplitLayer : public Layer {
  public:
   using Layer::Layer;
@@ -35,9 +35,9 @@ class SplitLayer : public Layer {
   }
 };
 
-// The top is the bottom's memory under another shape. Data and diff are shared, so that neither
-// pass has work. In place it would change the shape of a blob that other layers know; Caffe refuses
-// it too.
+// The top is the bottom's memory under another shape. Data and diff are shared, so Forward and
+// Backward do nothing. Running in place would change the shape of a blob that other layers use, so
+// it is an error, as in Caffe.
 class ViewLayer : public Layer {
  public:
   using Layer::Layer;
@@ -75,8 +75,8 @@ class FlattenLayer : public ViewLayer {
   }
 };
 
-// reshape_param replaces num_axes axes from `axis` on by `shape`: 0 copies the dimension at its
-// position, one -1 is inferred.
+// reshape_param replaces num_axes axes from `axis` on by `shape`, in which 0 copies the bottom's
+// dimension at the same position, and one -1 is inferred.
 class ReshapeLayer : public ViewLayer {
  public:
   using ViewLayer::ViewLayer;
@@ -85,7 +85,7 @@ class ReshapeLayer : public ViewLayer {
   Shape NewShape(const Blob& bottom) const override {
     const ReshapeParameter& param = param_.reshape_param();
     const int64_t axes = bottom.num_axes();
-    // Here -1 means after the last axis, so that new axes can be appended.
+    // Here, an axis of -1 is the position after the last axis, so that new axes can be appended.
     const int64_t begin = param.axis() >= 0 ? param.axis() : axes + param.axis() + 1;
     const int64_t end = param.num_axes() == -1 ? axes : begin + param.num_axes();
     Require(begin >= 0 && begin <= end && end <= axes, ErrorCode::kInvalidArgument,
@@ -100,7 +100,7 @@ class ReshapeLayer : public ViewLayer {
               "dim {} is invalid at position {} for a bottom of shape {}", dim, position,
               bottom.ShapeString());
       if (dim == -1) inferred = position;
-      // 1 stands for the inferred one, so that the product of the others is known.
+      // The inferred dimension counts as 1 in the product of the others.
       shape.push_back(dim == 0 ? bottom.shape(position) : dim == -1 ? 1 : dim);
     }
     shape.insert(shape.end(), bottom.shape().begin() + end, bottom.shape().end());
@@ -130,8 +130,8 @@ class SilenceLayer : public Layer {
   void Backward(const Blobs&, const std::vector<bool>& propagate_down,
                 const Blobs& bottom) override {
     for (size_t i = 0; i < bottom.size(); ++i) {
-      // A bottom that another layer reads has a gradient all the same; this layer adds nothing to
-      // it.
+      // If another layer also reads the bottom, the bottom needs a gradient; this layer contributes
+      // 0.
       if (propagate_down[i]) bottom[i]->device_diff().zero_();
     }
   }

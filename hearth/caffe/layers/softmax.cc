@@ -51,7 +51,7 @@ class SoftmaxLayer : public Layer {
   }
 
   int64_t axis_ = 1;
-  // A copy, on a device and in place only: ATen must not read the memory that it overwrites.
+  // A copy for in-place use on a device, where ATen must not read the memory that it overwrites.
   Blob input_;
   Blob output_;  // a copy, if a later layer overwrites the top
 };

@@ -16,8 +16,8 @@ namespace {
 // With p = softmax(x) and D the normalizer's divisor:
 //   loss = -1 / D * sum of log(p[i, label_i])
 //   dx[i, c] = loss weight / D * (p[i, c] - (c == label_i ? 1 : 0))
-// As in Caffe, the loss takes p for at least FLT_MIN, so that a row's is at most 87.34; dx does
-// not.
+// As in Caffe, the loss clamps p to at least FLT_MIN, so that a row's loss is at most 87.34; dx
+// uses the unclamped p.
 class SoftmaxLossLayer : public Layer {
  public:
   SoftmaxLossLayer(const LayerParameter& param, const NetContext& context)
@@ -44,7 +44,7 @@ class SoftmaxLossLayer : public Layer {
             probabilities_.data_ptr());
     const float* p = probabilities_.data_ptr();
     const float* labels = bottom[1]->data_ptr();
-    // In double: a minibatch may have millions of labels, as for segmentation.
+    // Summed in double, because a minibatch may have millions of labels, as for segmentation.
     double loss = 0;
     int64_t valid = 0;
     for (int64_t i = 0; i < layout_.outer * layout_.inner; ++i) {
@@ -72,7 +72,7 @@ class SoftmaxLossLayer : public Layer {
     ParallelFor(0, layout_.outer, 16384 / row + 1, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin * row; i < end * row; ++i) dx[i] = scale * p[i];
       for (int64_t i = begin * layout_.inner; i < end * layout_.inner; ++i) {
-        // Forward has checked that it is a class.
+        // Forward has checked that the label is a class.
         const auto label = static_cast<int64_t>(labels[i]);
         if (label != ignored_) {
           dx[layout_.Index(i, label)] -= scale;

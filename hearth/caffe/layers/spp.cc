@@ -1,5 +1,5 @@
 // SPP, spatial pyramid pooling: pools the bottom into 1 x 1, 2 x 2, 4 x 4, ... windows, so that
-// images of any size have equally many outputs.
+// images of any size have the same number of outputs.
 #include "hearth/base/error.h"
 #include "hearth/caffe/net/layer_registry.h"
 #include "hearth/caffe/tensor/device_ops.h"
@@ -7,9 +7,9 @@
 namespace hearth::caffe {
 namespace {
 
-// The window along one axis that divides `size` values into `bins`; pads both sides if needed. As
-// in Caffe, the kernel is the size divided by the bins, rounded up, and the padding half of the
-// excess, rounded up.
+// The window along one axis that divides `size` values into `bins`, with padding on both sides if
+// needed. As in Caffe, the kernel is the size divided by the bins, rounded up, and the padding is
+// half of the excess, rounded up.
 struct BinWindow {
   int64_t kernel, pad;
 
@@ -30,11 +30,11 @@ class SppLayer : public Layer {
     Require(bottom[0]->num_axes() == 4, ErrorCode::kInvalidArgument,
             "SPP takes a bottom of 4 axes, not one of shape {}", bottom[0]->ShapeString());
     const int64_t height = bottom[0]->shape(2), width = bottom[0]->shape(3);
-    // Windows follow from the size of the images, so a new size needs new pooling layers.
+    // The windows depend on the images' size, so a new size needs new pooling layers.
     if (height != height_ || width != width_) MakeLevels(height, width);
     int64_t values = 0;
     for (const auto& level : levels_) {
-      // Shared again each time, since the bottom may have new memory.
+      // Shared again in each Reshape, because the bottom may have new memory.
       level->bottom.ReshapeLike(*bottom[0]);
       level->bottom.ShareData(*bottom[0]);
       level->layer->Reshape({&level->bottom}, {&level->top});
@@ -60,7 +60,7 @@ class SppLayer : public Layer {
     bottom[0]->device_diff().zero_();
     ForEachPart(top[0]->device_diff(), [&](const Tensor& part, Level& level) {
       level.top.device_diff().view(part.sizes()).copy_(part);
-      // Each level overwrites its own diff, and the bottom's is their sum.
+      // Each level overwrites its own diff; the bottom's diff is the sum over the levels.
       level.layer->Backward({&level.top}, {true}, {&level.bottom});
       bottom[0]->device_diff().add_(level.bottom.device_diff());
     });

@@ -17,7 +17,8 @@
 namespace hearth::caffe {
 namespace {
 
-// The window's part of the image, in the same interleaved order; its corners are inclusive.
+// Crops the image to the window, keeping the channels interleaved. The window's corners are
+// inclusive.
 image::Image Cut(const image::Image& image, const WindowPlacement& placement) {
   image::Image part{
       placement.y2 - placement.y1 + 1, placement.x2 - placement.x1 + 1, image.channels, {}};
@@ -48,7 +49,7 @@ class WindowDataLayer : public FileDataLayer {
     for (WindowList::Image& listed : list_.images) {
       listed.path = data.root_folder() + listed.path;
     }
-    // Truncated in float, as in Caffe.
+    // Computed in float and truncated, as in Caffe.
     foreground_ = static_cast<int64_t>(static_cast<float>(batch_size()) * data.fg_fraction());
     Require(0 <= foreground_ && foreground_ <= batch_size(), ErrorCode::kInvalidArgument,
             "fg_fraction {} is not between 0 and 1", data.fg_fraction());
@@ -59,22 +60,23 @@ class WindowDataLayer : public FileDataLayer {
   }
 
  protected:
-  // Draws follow from seed, rank and the batch's number, so skipping costs nothing.
+  // Random draws depend only on seed, rank and the batch's number, so skipping only counts batches.
   void Skip(int64_t items) override { batches_ += static_cast<uint64_t>(items / batch_size()); }
 
-  // Background first, then foreground, as in Caffe.
+  // Loads background windows first, then foreground windows, as in Caffe.
   void LoadBatch(DataBatch* batch) override {
     batch->tops.resize(2);
     batch->tops[0].Reshape({batch_size(), kChannels, crop_.crop_size, crop_.crop_size});
     batch->tops[1].Reshape({batch_size()});
-    // Padding stays zero, the mean's value after the subtraction.
+    // Padding stays 0, as if its pixels had the value of the mean before the subtraction.
     std::fill(batch->tops[0].values.begin(), batch->tops[0].values.end(), 0.0f);
     const uint64_t batch_seed = MixSeed(MixSeed(seed(), stripe()), batches_++);
     const int64_t count = kChannels * crop_.crop_size * crop_.crop_size;
     ForEach(batch_size(), context().transform_threads, [&](int64_t i) {
       const bool is_foreground = i >= batch_size() - foreground_;
       const auto& windows = is_foreground ? list_.foreground : list_.background;
-      // A stream for each window: the batch does not depend on the number of threads.
+      // Each window has a separate random stream, so that the batch does not depend on the number
+      // of threads.
       Random random(MixSeed(batch_seed, i));
       const ImageWindow& window = windows[random.Below(windows.size())];
       const bool mirror = param_.transform_param().mirror() && random.Below(2) == 1;
@@ -103,7 +105,8 @@ class WindowDataLayer : public FileDataLayer {
     Require(!transform.has_mean_file() || mean_values_.empty(), ErrorCode::kInvalidArgument,
             "transform_param has both mean_file and mean_value; choose one");
     Require(mean_values_.size() <= 1 || mean_values_.size() == kChannels,
-            ErrorCode::kInvalidArgument, "{} mean_values: set one, or one for each of {} channels",
+            ErrorCode::kInvalidArgument,
+            "transform_param has {} mean_values: set one, or one for each of {} channels",
             mean_values_.size(), kChannels);
     if (mean_values_.empty()) mean_values_.push_back(0);
     mean_values_.resize(kChannels, mean_values_.back());
@@ -112,8 +115,9 @@ class WindowDataLayer : public FileDataLayer {
     Require(mean_.channels == kChannels && mean_.height >= crop_.crop_size &&
                 mean_.width >= crop_.crop_size,
             ErrorCode::kInvalidArgument,
-            "the mean file {} of {} x {} x {} is smaller than {} x {} x {}", transform.mean_file(),
-            mean_.channels, mean_.height, mean_.width, kChannels, crop_.crop_size, crop_.crop_size);
+            "the mean file {} has {} x {} x {} values, but crops need {} x {} x {} or more",
+            transform.mean_file(), mean_.channels, mean_.height, mean_.width, kChannels,
+            crop_.crop_size, crop_.crop_size);
   }
 
   void RequireWindows(int64_t wanted, const std::vector<ImageWindow>& windows,
@@ -137,7 +141,7 @@ class WindowDataLayer : public FileDataLayer {
 
   std::string Bytes(const std::string& path) const {
     if (!param_.window_data_param().cache_images()) return storage::ReadFile(path);
-    // Also held while a file is read, so that no two threads read it.
+    // Locked while a file is read, too, so that no two threads read the same file.
     const std::lock_guard lock(cache_mutex_);
     const auto [entry, is_new] = cache_.try_emplace(path);
     if (is_new) entry->second = storage::ReadFile(path);
@@ -147,11 +151,11 @@ class WindowDataLayer : public FileDataLayer {
   void ReadWindow(const ImageWindow& window, bool mirror, float* out) const {
     const WindowList::Image& listed = list_.images[window.image];
     const WindowPlacement placement = PlaceWindow(window, listed, crop_, mirror);
-    if (placement.width <= 0 || placement.height <= 0) return;  // rounded to nothing
+    if (placement.width <= 0 || placement.height <= 0) return;  // rounded to an empty window
     const image::Image part =
         image::Resize(Cut(ReadImage(listed), placement), placement.height, placement.width);
     const float scale = param_.transform_param().scale() * param_.window_data_param().scale();
-    // The centre of the mean image, as in Caffe.
+    // The crop is in the centre of the mean image, as in Caffe.
     const int64_t mean_top = (mean_.height - crop_.crop_size) / 2;
     const int64_t mean_left = (mean_.width - crop_.crop_size) / 2;
     for (int64_t c = 0; c < kChannels; ++c) {
@@ -159,7 +163,7 @@ class WindowDataLayer : public FileDataLayer {
         const int64_t row = placement.top + y;
         for (int64_t x = 0; x < placement.width; ++x) {
           const int64_t column = placement.left + x;
-          // Mirrored within the part; PlaceWindow() has moved the padding to the other side.
+          // Mirrors within the part; PlaceWindow() has already moved the padding to the other side.
           const int64_t from = mirror ? placement.width - 1 - x : x;
           const float mean =
               mean_.empty() ? mean_values_[c] : mean_.Row(c, mean_top + row)[mean_left + column];
@@ -179,7 +183,7 @@ class WindowDataLayer : public FileDataLayer {
   uint64_t batches_ = 0;
 
   mutable std::mutex cache_mutex_;
-  mutable std::map<std::string, std::string> cache_;  // files as stored
+  mutable std::map<std::string, std::string> cache_;  // contents of the image files, not decoded
 };
 
 }  // namespace

@@ -88,7 +88,7 @@ TEST_F(WindowData, LeavesZerosOutsideTheImage) {
   FileLayerRun run(Layer(1, "fg_fraction: 1 context_pad: 2", "crop_size: 8 mean_value: 300"));
   const std::vector<float> got = run.Next(0);
   EXPECT_EQ(got[0], 0);
-  EXPECT_LT(got[7 * 8 + 7], 0);  // pixels are below 300
+  EXPECT_LT(got[7 * 8 + 7], 0);  // every pixel is below the mean of 300
 }
 
 TEST_F(WindowData, IsMirroredHalfOfTheTime) {

@@ -1,18 +1,19 @@
-// Interface of data layers that read arrays instead of rows: MemoryData as in Caffe.
+// Interface of data layers that, like Caffe's MemoryData, can read arrays instead of rows.
 #pragma once
 
 #include "hearth/caffe/tensor/tensor.h"
 
 namespace hearth::caffe {
 
-// Found by dynamic_cast from Layer.
+// A Layer that implements it is found by dynamic_cast.
 class ArrayInput {
  public:
   virtual ~ArrayInput() = default;
 
-  // Forward then delivers batch_size items at a time, and starts over after the last.
-  // `data`: items x channels x height x width, `labels`: one per item; both float32 and contiguous,
-  // and referenced. Throws kInvalidArgument unless the number of items is a multiple of batch_size.
+  // From now on, Forward delivers batch_size items at a time and starts again after the last one.
+  // `data` has the shape items x channels x height x width; `labels` has one value per item. Both
+  // must be float32 and contiguous; they are referenced, not copied. Throws kInvalidArgument unless
+  // the number of items is a multiple of batch_size.
   virtual void SetArrays(Tensor data, Tensor labels) = 0;
 };
 

@@ -8,8 +8,8 @@
 namespace hearth::caffe {
 namespace {
 
-// The sum of absolute values over the count, as Caffe's debug lines have it (Net::ForwardDebugInfo
-// and its siblings).
+// Mean of the absolute values, which Caffe's debug lines report (Net::ForwardDebugInfo,
+// Net::BackwardDebugInfo).
 double MeanMagnitude(const Tensor& values) {
   const Tensor flat = values.reshape({-1});
   const float* const begin = flat.data_ptr();
@@ -18,7 +18,7 @@ double MeanMagnitude(const Tensor& values) {
   return flat.numel() == 0 ? 0.0 : sum / static_cast<double>(flat.numel());
 }
 
-// A shared parameter is logged by its name, others by their position in the layer.
+// A shared parameter is logged by its name, any other by its index in the layer.
 std::string ParamName(const LayerParameter& layer, int index) {
   const bool named = index < layer.param_size() && !layer.param(index).name().empty();
   return named ? layer.param(index).name() : std::to_string(index);
@@ -78,7 +78,7 @@ void LogDebugInfo(Net& net, std::function<bool()> wanted) {
     const NetLayer& layer = net.layers()[static_cast<size_t>(index)];
     if (event == Net::LayerEvent::kAfterForward) LogForward(net, layer);
     if (event == Net::LayerEvent::kAfterBackward) LogBackward(net, layer);
-    // Backward ends with layer 0: all gradients are complete then.
+    // Backward ends with layer 0, so all gradients are complete now.
     if (event == Net::LayerEvent::kAfterBackward && index == 0) LogAllParams(net);
   });
 }

@@ -1,5 +1,5 @@
-// Caffe's debug_info: the mean absolute value of everything that each layer computes, in Caffe's
-// log format.
+// Implements Caffe's debug_info: logs the mean absolute value of everything that each layer
+// computes, in Caffe's format.
 #pragma once
 
 #include <functional>
@@ -8,7 +8,7 @@
 
 namespace hearth::caffe {
 
-// Logs while the net runs and `wanted` is true.
+// Logs while the net runs, whenever `wanted` returns true.
 void LogDebugInfo(Net& net, std::function<bool()> wanted);
 
 }  // namespace hearth::caffe

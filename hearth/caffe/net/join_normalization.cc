@@ -9,8 +9,8 @@ bool Has(const std::vector<int>& ids, int blob) {
   return std::find(ids.begin(), ids.end(), blob) != ids.end();
 }
 
-// The only layer after position `first` that reads the blob before another one writes it; null if
-// there are several.
+// The only layer from position `first` on that reads the blob before another layer writes it; null
+// if there are several.
 NetLayer* OnlyReader(NetGraph& graph, size_t first, int blob) {
   NetLayer* reader = nullptr;
   for (size_t i = first; i < graph.layers.size(); ++i) {
@@ -18,13 +18,14 @@ NetLayer* OnlyReader(NetGraph& graph, size_t first, int blob) {
     if (!Has(layer.bottom_ids, blob) && !Has(layer.top_ids, blob)) continue;
     if (reader != nullptr) return nullptr;
     reader = &layer;
-    if (Has(layer.top_ids, blob)) return reader;  // in place: later layers read its result
+    // The layer runs in place, so later layers read its result.
+    if (Has(layer.top_ids, blob)) return reader;
   }
   return reader;
 }
 
-// Only then is the diff between the two layers invisible: a layer whose Backward is skipped, or
-// whose top is a loss, needs it.
+// The diff of the blob between the two layers may be left unwritten only if this holds for both: a
+// layer whose Backward is skipped, or whose top is a loss, needs that diff.
 bool PassesItsGradient(const NetLayer& layer) {
   return layer.need_backward && layer.bottom.size() == 1 && layer.bottom_need_backward[0] &&
          layer.loss_weights[0] == 0;

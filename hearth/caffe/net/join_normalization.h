@@ -1,5 +1,6 @@
-// Computes the gradients of a BatchNorm and its following Scale layer, which are one operation in
-// other frameworks, together on a device: three passes over memory instead of eight.
+// On a device, computes the gradients of a BatchNorm layer and of the Scale layer after it
+// together; other frameworks have one operation for both. This needs three passes over memory
+// instead of eight.
 #pragma once
 
 #include "hearth/caffe/net/net_graph.h"
@@ -12,27 +13,28 @@ class Normalization {
  public:
   // Gradients of the Scale layer's parameters.
   struct Gradients {
-    Tensor scale, bias;  // flat
+    Tensor scale, bias;  // one value per channel
   };
   virtual ~Normalization() = default;
   virtual bool has_minibatch_statistics() const = 0;
   virtual int64_t channels() const = 0;
-  // Computes the gradient of the layer's bottom from that of scale * top + bias, and writes it, so
-  // that the layer's Backward has nothing left to do. After a Forward.
+  // Computes the gradient of the layer's bottom from `gradient`, the gradient of scale * top +
+  // bias. Writes it to the bottom's diff, so the layer's Backward has nothing left to do. Must be
+  // called after Forward.
   virtual Gradients BackwardScaled(const Tensor& gradient, const Tensor& scale) = 0;
 };
 
-// A layer that scales and shifts channels; in Backward it calls its normalization, if it has one.
+// A layer that scales and shifts channels. Its Backward calls the normalization, if one is set.
 class ScalesNormalized {
  public:
   virtual ~ScalesNormalized() = default;
-  // Returns true if it has a learned scale and shift per channel.
+  // Returns true if the layer learns one scale and one shift per channel.
   virtual bool scales_channels(int64_t channels) const = 0;
   virtual void set_normalization(Normalization* normalization) = 0;
 };
 
-// Sets the normalization of each Scale layer. The diff of the blob between the two is then never
-// written.
+// For each Scale layer that is the only reader of a normalization's top, sets that normalization.
+// The diff of the blob between the two layers is then never written.
 void JoinNormalizations(NetGraph& graph);
 
 }  // namespace hearth::caffe

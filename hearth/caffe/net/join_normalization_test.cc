@@ -63,7 +63,7 @@ class JoinNormalizationsTest : public ::testing::Test {
     graph_.layers.push_back(std::move(entry));
     return added;
   }
-  // A normalization of blob 0 into blob 1, which a scale layer reads.
+  // Adds a normalization from blob 0 to blob 1, and a scale layer that reads blob 1.
   void AddPair() {
     normalization_ = Add(std::make_unique<IdleNormalization>(), 0, 1);
     scale_ = Add(std::make_unique<IdleScale>(), 1, 2);
@@ -89,7 +89,7 @@ TEST_F(JoinNormalizationsTest, OtherLayersMayBeBetweenThem) {
   EXPECT_EQ(scale_->joined, normalization_);
 }
 
-// The gradient of the blob between them would be missing for the other reader.
+// If the layers were joined, the second reader's gradient would be lost.
 TEST_F(JoinNormalizationsTest, LeavesANormalizationWithASecondReader) {
   for (const bool before : {true, false}) {
     graph_.layers.clear();

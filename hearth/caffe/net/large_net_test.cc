@@ -1,4 +1,4 @@
-// Building a net of very many layers takes time proportional to their number.
+// Building a net takes time proportional to its number of layers, even for very many layers.
 #include <gtest/gtest.h>
 
 #include <ctime>
@@ -10,11 +10,12 @@ namespace hearth::caffe {
 namespace {
 
 constexpr int kLayers = 20000;
-// Of processor time, which is independent of other processes: a loop over all layers for each layer
-// exceeds it.
+// Processor time, which does not depend on other processes. A loop over all layers for each layer
+// takes longer.
 constexpr double kMaxSeconds = 6;
 
-// A net of the data and of `layer`, with its number for each {0} and the previous one for each {1}.
+// A net of a data layer and many copies of `layer`, in which {0} is replaced with the copy's number
+// and {1} with the number of the previous copy.
 std::string ManyLayers(const char* layer) {
   std::string text =
       "force_backward: true layer { name: 'data' type: 'Input' top: 'b0' input_param { shape { "
@@ -58,7 +59,7 @@ TEST(LargeNet, OfSharedParametersIsBuiltQuickly) {
                  "inner_product_param {{ num_output: 2 }} }}"));
 }
 
-// All are in use from their layer to the last one.
+// Each blob is in use from the layer that writes it to the net's last layer.
 TEST(LargeNet, OfLongLivedBlobsIsBuiltQuickly) {
   std::string text =
       ManyLayers("layer {{ name: 'l{0}' type: 'Power' bottom: 'b{1}' top: 'b{0}' }}");

@@ -7,7 +7,7 @@
 
 namespace hearth::caffe {
 
-// An error of a layer. The layer's name is a field, and also part of the message.
+// An error in a layer. The layer's name is available as a field and is part of the message.
 class LayerError : public Error {
  public:
   LayerError(ErrorCode code, std::string message, std::string layer)
@@ -21,7 +21,7 @@ class LayerError : public Error {
   std::string layer_;
 };
 
-// Require() for a condition about the layer of that name.
+// Like Require(), for a condition about the layer named `layer`.
 template <typename... Args>
 void RequireInLayer(const std::string& layer, bool condition, ErrorCode code,
                     fmt::format_string<Args...> format, Args&&... args) {

@@ -10,14 +10,15 @@
 
 namespace hearth::caffe {
 
-// Registry of the layer types. Each family's file in layers/ has a function that adds its types;
-// the build lists these functions by the files' names. Static constructors register nothing.
+// Registry of the layer types. Each file in layers/ defines a function that adds its types, and the
+// build generates the list of these functions from the file names. Static constructors are not
+// used.
 class LayerRegistry {
  public:
   using Factory = std::function<std::unique_ptr<Layer>(const LayerParameter&, const NetContext&)>;
 
-  // The registry with every layer of layers/. Built once, by layers/all_layers.cc, then read-only
-  // and safe to share.
+  // The registry of all layers in layers/. It is built once, by layers/all_layers.cc; after that it
+  // is read-only and can be shared by threads.
   static const LayerRegistry& Default();
 
   template <typename LayerType>
@@ -28,7 +29,7 @@ class LayerRegistry {
   }
   void Add(const std::string& type, Factory factory);
 
-  // Throws kInvalidArgument for an unknown type, with the nearest known names.
+  // Throws kInvalidArgument for an unknown type and suggests the most similar names.
   std::unique_ptr<Layer> Create(const LayerParameter& param, const NetContext& context) const;
   std::vector<std::string> types() const;
 

@@ -22,8 +22,8 @@ std::string ShapesOf(const Blobs& blobs) {
   return text.empty() ? "none" : text;
 }
 
-// A crash may also be in a thread that a layer has started, which records no step. The last step of
-// any thread is then the best guess.
+// A crash may happen in a thread that a layer has started and that has recorded no step. The last
+// step of any thread is the best guess then.
 thread_local LayerStep this_threads_step;
 std::atomic<const Layer*> last_layer{nullptr};
 std::atomic<const char*> last_doing{""};
@@ -49,8 +49,9 @@ LayerStep CurrentLayerStep() noexcept {
   return {last_layer.load(std::memory_order_relaxed), last_doing.load(std::memory_order_relaxed)};
 }
 
-// Called in a catch block: `throw;` continues the exception that is being handled. Errors of the
-// code base keep their code; those of libraries know no shapes, so they are added.
+// Must be called in a catch block, because `throw;` rethrows the exception that is being handled.
+// Errors of this code base keep their code. Errors of libraries do not mention shapes, so the
+// bottoms' shapes are added.
 void RethrowFromLayer(const Layer& layer, const char* doing, const Blobs& bottoms) {
   const std::string where = fmt::format("layer '{}' ({}), {}", layer.name(), layer.type(), doing);
   const auto fail_with_shapes = [&](ErrorCode code, std::string_view reason) {
@@ -70,16 +71,17 @@ void RethrowFromLayer(const Layer& layer, const char* doing, const Blobs& bottom
   } catch (const std::exception& error) {
     throw LayerError(ErrorCode::kInternal, where, layer.name(), error);
   }
-  std::terminate();  // not reached: the other exceptions have propagated
+  std::terminate();  // not reached: exceptions of other types have propagated
 }
 
 void LayerSpan::Draw() const noexcept {
-  constexpr auto kShortest = std::chrono::microseconds(2);  // most layers have no rows to fetch
+  // Excludes most calls of Fetch, which do nothing.
+  constexpr auto kShortest = std::chrono::microseconds(2);
   const auto end = timeline::Clock::now();
   if (begin_ == timeline::Clock::time_point() || end - begin_ < kShortest) return;
   try {
     timeline::Add({"layer", layer_.name() + " " + doing_, begin_, end});
-  } catch (const std::exception&) {  // out of memory: no event
+  } catch (const std::exception&) {  // the event is dropped if memory is exhausted
   }
 }
 

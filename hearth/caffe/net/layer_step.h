@@ -1,4 +1,4 @@
-// Runs a step of a layer so that anything it throws names the layer.
+// Runs a step of a layer and adds the layer's name to any exception.
 #pragma once
 
 #include "hearth/base/timeline.h"
@@ -6,21 +6,21 @@
 
 namespace hearth::caffe {
 
-// Rethrows the current exception as LayerError "layer 'conv1' (Convolution), forward: ...". The
-// message includes `bottoms` if the failure came from the tensor library.
+// Rethrows the current exception as a LayerError "layer 'conv1' (Convolution), forward: ...". For
+// an error of the tensor library, the message includes the shapes of `bottoms`.
 [[noreturn]] void RethrowFromLayer(const Layer& layer, const char* doing, const Blobs& bottoms);
 
-// The step that a thread executes in a layer: for crash reports, which may read it in a signal
+// The step of a layer that a thread is executing. Crash reports read it, possibly in a signal
 // handler.
 struct LayerStep {
   const Layer* layer = nullptr;
   const char* doing = "";
 };
-// This thread's step. A thread without one, such as a helper of the tensor library, gets the step
-// of another thread.
+// The step of this thread. In a thread without a step, such as a worker of the tensor library, the
+// most recent step of any thread.
 LayerStep CurrentLayerStep() noexcept;
 
-// Sets this thread's step during its lifetime.
+// Sets the step of this thread while the object exists.
 class LayerStepScope {
  public:
   LayerStepScope(const Layer& layer, const char* doing) noexcept;
@@ -32,7 +32,7 @@ class LayerStepScope {
   const LayerStep before_;
 };
 
-// Records an event of the timeline, unless the step is too short to be of interest.
+// Adds the step to the timeline, unless it is too short to be of interest.
 class LayerSpan {
  public:
   LayerSpan(const Layer& layer, const char* doing) noexcept : layer_(layer), doing_(doing) {

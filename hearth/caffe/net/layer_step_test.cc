@@ -25,7 +25,7 @@ class LayerStepTest : public testing::Test {
     bottom_.Reshape({2, 3});
   }
 
-  // The error of a step that throws `thrown`.
+  // The LayerError of a step that throws `thrown`.
   template <typename Thrown>
   LayerError ErrorOf(const Thrown& thrown) {
     try {
@@ -61,7 +61,8 @@ TEST_F(LayerStepTest, OtherExceptionsHaveCodesToo) {
   EXPECT_EQ(ErrorOf(std::out_of_range("at")).code(), ErrorCode::kInternal);
 }
 
-// For crash reports: a helper thread without a step has that of the thread it works for.
+// For crash reports, a helper thread without a step reports the step of the thread that it works
+// for.
 TEST_F(LayerStepTest, AThreadWithoutAStepReportsAnothersStep) {
   InLayer(*layer_, "backward", {}, [&] {
     EXPECT_STREQ(CurrentLayerStep().doing, "backward");

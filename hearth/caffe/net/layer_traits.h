@@ -6,8 +6,8 @@
 
 namespace hearth::caffe {
 
-// Numbers of bottoms and tops; checked by the net before SetUp. Exact unless `max` is larger;
-// kNoLimit for any number.
+// Allowed numbers of bottoms and tops, which the net checks before SetUp. `max` applies only if it
+// is larger than `min`; otherwise exactly `min` are required. kNoLimit allows any number.
 struct Arity {
   static constexpr int kNoLimit = 1 << 20;
   int min_bottoms = 1, max_bottoms = 1;
@@ -15,33 +15,36 @@ struct Arity {
   bool equal_bottoms_and_tops = false;
 };
 
-// Which of a layer's four-axis bottoms and tops may be in Layout::kChannelsLast: none; all or none
-// of them; each independently, for layers that are also faster with it.
+// Which four-axis bottoms and tops of a layer may use Layout::kChannelsLast. kNo: none. kSame:
+// either all or none. kAny: each one independently, and the layer is faster with it.
 enum class ChannelsLast { kNo, kSame, kAny };
 
-// Properties of a layer for the net that runs it and the solver that trains it. They follow from
-// its LayerParameter alone.
+// Properties of a layer that the net and the solver use. They depend only on its LayerParameter.
 struct LayerTraits {
   Arity arity = {};
-  bool is_loss = false;          // its first top has loss_weight 1
-  bool allows_in_place = false;  // a top may be its bottom
-  bool automatic_tops = false;   // the net adds tops that the prototxt leaves out
+  bool is_loss = false;          // its first top has the default loss_weight 1
+  bool allows_in_place = false;  // a top may be the same blob as a bottom
+  bool automatic_tops = false;   // the net adds tops that are missing in the prototxt
   bool is_net_input = false;     // its tops are the net's inputs
-  // Bottoms without a gradient even with force_backward, such as labels.
+  // Bottoms that get no gradient even with force_backward, such as labels.
   std::vector<int> never_forced = {};
   ChannelsLast channels_last = ChannelsLast::kNo;
 
-  // Passes its top's gradient on where its bottom is positive, and zero otherwise, like ReLU.
+  // Like ReLU, the layer passes the gradient of its top on where its bottom is positive; the other
+  // gradients are zero.
   bool gated_by_sign = false;
-  // Sends its gradient to bottom values that its top repeats, like max pooling, so that the top
-  // shows which of them are positive. The net may let it gate for a ReLU; see MoveReluGates().
+  // Like max pooling, the layer copies bottom values to its top and sends the gradient back to
+  // them. So its top shows which of these values are positive, and the layer can apply the gate of
+  // a ReLU before it; see MoveReluGates().
   bool can_gate_bottom = false;
 
-  // Its parameters are running statistics, which Forward writes and gradients do not change.
+  // The layer's parameters are running statistics, which Forward updates and gradients do not
+  // change.
   bool keeps_statistics = false;
-  // Forward and Backward are user code: they may write parameters and take any time.
+  // Forward and Backward are user code, which may write parameters and take any time.
   bool runs_user_code = false;
-  // Multiplies the bottom's rows by a matrix: the axis at which the rows begin.
+  // For a layer that multiplies rows of its bottom by a matrix: the bottom axis at which a row
+  // starts.
   std::optional<int> matrix_axis = {};
 
   bool AllowsForceBackward(int bottom) const {

@@ -10,17 +10,18 @@
 namespace hearth::caffe {
 namespace {
 
-constexpr int64_t kAlignment = 16;  // floats: one cache line
+constexpr int64_t kAlignment = 16;  // in floats: one cache line
 
-// Range of layers in which a blob's memory is in use, and its offset in the shared memory.
+// The range of layers in which a blob's memory is in use, and the memory's offset in the shared
+// buffer.
 struct Span {
-  std::vector<int> blobs;         // one, or all that share the same memory
-  int lowest = -1, highest = -1;  // layers; -1: never written, never read
+  std::vector<int> blobs;         // a single blob, or all blobs that share the same memory
+  int lowest = -1, highest = -1;  // indices of layers; -1 if the blob is never written or read
   int64_t count = 0, offset = 0;
-  bool own = false;  // has separate memory
+  bool own = false;  // true if the blob has separate memory
 };
 
-// One span per blob, from the layer that writes it to the last one that uses it.
+// Returns one span per blob, from the layer that writes the blob to the last layer that uses it.
 std::vector<Span> FindSpans(const NetGraph& graph) {
   std::vector<Span> spans(graph.blobs.size());
   for (size_t i = 0; i < graph.layers.size(); ++i) {
@@ -40,19 +41,20 @@ std::vector<Span> FindSpans(const NetGraph& graph) {
   return spans;
 }
 
-// Removes the blobs that share no memory: those with their own, the unused and the empty ones.
+// Removes the blobs that do not share memory: those with separate memory, unused ones and empty
+// ones.
 void EraseUnshared(std::vector<Span>* spans) {
   std::erase_if(*spans, [](const Span& s) { return s.own || s.lowest < 0 || s.count == 0; });
 }
 
-// Spans in use at each layer, among those that have an offset.
+// The spans that already have an offset, by the layers at which they are in use.
 class Placement {
  public:
   explicit Placement(size_t layers) : at_(layers) {}
 
-  // Sets the lowest offset at which the span overlaps no other. Returns false, without an offset,
-  // if that would take too long: in nets of many thousand blobs, most of which are always in use,
-  // and which therefore have little to share.
+  // Sets the lowest offset at which the span overlaps no other span. Returns false, without setting
+  // an offset, if the search takes too long. This happens in nets of many thousand blobs, most of
+  // which are always in use, so there is little to share.
   bool Add(Span* span) {
     std::vector<const Span*> others;
     for (int layer = span->lowest; layer <= span->highest; ++layer) {
@@ -67,14 +69,15 @@ class Placement {
   }
 
  private:
-  static constexpr int64_t kMaxSteps = 4'000'000;  // some tenths of a second
+  static constexpr int64_t kMaxSteps = 4'000'000;  // takes some tenths of a second
 
   static int64_t LowestOffset(const Span& span, std::vector<const Span*>* others) {
     std::sort(others->begin(), others->end(), [](const Span* a, const Span* b) {
-      return a->offset < b->offset;  // a span may occur several times
+      return a->offset < b->offset;  // a span occurs once for each common layer
     });
     int64_t offset = 0;
-    // First fit: `offset` is behind all spans so far, and the gap before the next one is tried.
+    // First fit: `offset` is after all spans so far. Tests whether the gap before `other` is large
+    // enough.
     for (const Span* other : *others) {
       if (offset + span.count <= other->offset) break;
       const int64_t end = other->offset + other->count;
@@ -87,7 +90,7 @@ class Placement {
   int64_t steps_ = 0;
 };
 
-// `spans` share the memory, the largest first.
+// Allocates the memory that `spans` share. The first of them is the largest.
 Tensor TakeMemory(int64_t count, const std::vector<Span>& spans, const NetGraph& graph) {
   try {
     return Tensor::Empty({count});
@@ -101,9 +104,9 @@ Tensor TakeMemory(int64_t count, const std::vector<Span>& spans, const NetGraph&
         graph.blob_names[largest], graph.blobs[largest]->ShapeString());
 }
 
-// Sets every span's offset, by "greedy by size" of Pisarchyk and Lee, "Efficient Memory Management
-// for Deep Neural Net Inference" (2020): large spans are placed first, and small ones find gaps
-// between them.
+// Sets the offset of every span with the algorithm "greedy by size" of Pisarchyk and Lee,
+// "Efficient Memory Management for Deep Neural Net Inference" (2020): large spans are placed first,
+// and small ones fill the gaps.
 MemoryPlan Place(std::vector<Span> spans, NetGraph& graph, void (Blob::*bind)(Tensor, Tensor)) {
   std::stable_sort(spans.begin(), spans.end(),
                    [](const Span& a, const Span& b) { return a.count > b.count; });
@@ -141,8 +144,8 @@ MemoryPlan ShareDiffs(NetGraph& graph, const std::vector<int>& freed) {
       }
     }
   }
-  // A diff that several blobs share, as a Reshape layer's, is in use over more layers than one span
-  // shows.
+  // If several blobs share a diff, as for a Reshape layer, the diff is in use over more layers than
+  // the span of each blob shows.
   std::map<const void*, int> readers;
   for (const Span& span : spans) {
     const void* memory = graph.blobs[span.blobs[0]]->diff_identity();
@@ -154,7 +157,7 @@ MemoryPlan ShareDiffs(NetGraph& graph, const std::vector<int>& freed) {
   }
   EraseUnshared(&spans);
   MemoryPlan plan = Place(spans, graph, &Blob::BindDiff);
-  // Each Forward overwrites them, so no values need to be kept.
+  // The values need not be copied, because each Forward overwrites them.
   for (const int id : freed) {
     Blob& blob = *graph.blobs[id];
     blob.BindData(blob.diff().in_memory_order());
@@ -166,7 +169,7 @@ MemoryPlan ShareDiffs(NetGraph& graph, const std::vector<int>& freed) {
 
 MemoryPlan ShareData(NetGraph& graph, const std::vector<std::string>& kept) {
   std::vector<Span> spans = FindSpans(graph);
-  // What is read after the forward pass, or written before it.
+  // Blobs that are read after the forward pass, or written before it, keep separate memory.
   const auto keep = [&](const std::string& name) {
     const auto id = graph.blob_ids.find(name);
     if (id != graph.blob_ids.end()) spans[id->second].own = true;
@@ -177,7 +180,7 @@ MemoryPlan ShareData(NetGraph& graph, const std::vector<std::string>& kept) {
     if (!layer.bottom_ids.empty()) continue;
     for (const int id : layer.top_ids) spans[id].own = true;
   }
-  // Split, Reshape and similar layers pass on the memory of their bottom: one span.
+  // Split, Reshape and similar layers reuse the memory of their bottom, so the spans are merged.
   std::map<const void*, size_t> first;
   for (size_t i = 0; i < spans.size(); ++i) {
     const void* memory = graph.blobs[i]->data_identity();

@@ -1,4 +1,4 @@
-// Shares memory between values and gradients of a net's blobs whose lifetimes do not overlap.
+// Lets the values and gradients of a net's blobs share memory if their lifetimes do not overlap.
 #pragma once
 
 #include <cstdint>
@@ -9,28 +9,28 @@
 
 namespace hearth::caffe {
 
-// Memory of a net's values or gradients, without and with sharing.
+// The memory of a net's values or gradients, without and with sharing.
 struct MemoryPlan {
-  int64_t blobs = 0;           // covered by the plan
-  int64_t values = 0;          // blobs among these whose values are shared too
+  int64_t blobs = 0;           // number of blobs that the plan covers
+  int64_t values = 0;          // number of them whose values are shared, too
   int64_t separate_bytes = 0;  // without sharing
   int64_t planned_bytes = 0;   // with sharing
 };
 
-// Both are called once, after SetUp.
+// ShareDiffs and ShareData are each called once, after SetUp.
 //
-// A blob's gradient is in use from the backward step of the last layer that reads the blob to that
-// of the layer that writes it; gradients that are not in use at the same time share memory. Diffs
-// are then valid only while Backward runs. Blobs that share their diff with another one, loss tops
-// and outputs of the net keep separate memory.
+// A blob's gradient is in use from the Backward of the last layer that reads the blob to the
+// Backward of the layer that writes it. Gradients that are not in use at the same time share
+// memory, so diffs are valid only while Backward runs. Blobs that share their diff with another
+// blob, loss tops and outputs of the net keep separate memory.
 //
-// The values of the blobs `freed` are unused once their last reader has run forward: they share the
-// memory of the gradients, and are valid only while Forward runs.
+// The values of the blobs in `freed` are not needed after their last reader has run Forward. They
+// share the memory of the gradients, so they are valid only while Forward runs.
 MemoryPlan ShareDiffs(NetGraph& graph, const std::vector<int>& freed);
 
-// For nets that only run forward: a blob's values are unused once the last layer has read them.
-// Tops of layers without bottoms, loss tops, outputs of the net and the blobs `kept` keep separate
-// memory.
+// For nets that only run forward: a blob's values are not needed after the last layer has read
+// them. Tops of layers without bottoms, loss tops, outputs of the net and the blobs in `kept` keep
+// separate memory.
 MemoryPlan ShareData(NetGraph& graph, const std::vector<std::string>& kept);
 
 }  // namespace hearth::caffe

@@ -13,7 +13,7 @@ bool IsFinite(Blob& blob) {
   return std::all_of(values, values + blob.count(), [](float v) { return std::isfinite(v); });
 }
 
-// Runs the layer again if its tops have been overwritten since.
+// Runs the layer again if other values have overwritten its tops.
 void RecomputeTops(Net& net, int layer) {
   const std::vector<int>& tops = net.layers()[static_cast<size_t>(layer)].top_ids;
   const auto& gone = net.short_lived();
@@ -25,8 +25,8 @@ void RecomputeTops(Net& net, int layer) {
 
 }  // namespace
 
-// Runs after a forward pass whose loss is not finite. Layers are tested in their order, parameters
-// before tops: the first one found is the origin, since later layers only pass the value on.
+// Tests the layers in order, parameters before tops. The first non-finite value is the origin,
+// because later layers only propagate it.
 NonFinite FirstNonFinite(Net& net) {
   for (int i = 0; i <= net.last_layer(); ++i) {
     const NetLayer& layer = net.layers()[static_cast<size_t>(i)];

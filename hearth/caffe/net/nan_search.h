@@ -10,11 +10,11 @@ namespace hearth::caffe {
 // Result of the search.
 struct NonFinite {
   std::string text;  // "layer 'fc6' (InnerProduct) is the first to produce a non-finite value, ..."
-  std::string layer;  // empty: no layer has one any more
+  std::string layer;  // empty if no layer has a non-finite value any more
 };
 
-// After a Forward with a non-finite loss: the first layer in order with such a value in its
-// parameters or tops.
+// Finds the first layer, in order, with a NaN or infinity in its parameters or tops. Must be called
+// after a Forward with a non-finite loss.
 NonFinite FirstNonFinite(Net& net);
 
 }  // namespace hearth::caffe

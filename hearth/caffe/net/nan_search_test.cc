@@ -11,7 +11,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// 1 / x of the input's first value: infinite if that is 0.
+// A net that computes 1 / x of the input's first value, which is infinite for 0.
 constexpr char kNanNet[] = R"(
   layer { name: "in" type: "Input" top: "x" input_param { shape { dim: 1 dim: 2 } } }
   layer { name: "ip" type: "InnerProduct" bottom: "x" top: "h"
@@ -46,8 +46,8 @@ TEST_F(NanSearch, NamesTheInputThatDeliversIt) {
             "layer 'in' (Input) delivers a non-finite value, in top 'x'");
 }
 
-// Each of the two convolutions multiplies by its weight; the second one's values overwrite those of
-// the first.
+// A net in which two convolutions each multiply by their weight. The values of the second one
+// overwrite those of the first.
 std::string AfterTwoStages(float first_weight, float second_weight) {
   const auto stage = [](const std::string& name, const std::string& bottom) {
     const std::string relu = "r" + name, pool = "p" + name;

@@ -21,14 +21,16 @@
 namespace hearth::caffe {
 namespace {
 
-// Rules come first: a layer that they exclude reads no blob, and needs no Split.
+// Applies the rules before it inserts Splits: a layer that the rules exclude reads no blob and
+// needs no Split.
 NetParameter Prepare(const NetParameter& param, Phase phase) {
   NetParameter with_state = param;
   with_state.mutable_state()->set_phase(phase);
   return InsertSplits(FilterNet(with_state));
 }
 
-// Returns true if the losses still exist when all layers have run.
+// Returns true if no layer reads a loss. Then no layer overwrites one in place, and all losses
+// still exist after the last layer.
 bool KeepsLosses(const NetGraph& graph) {
   std::set<int> read;
   for (const NetLayer& layer : graph.layers) {
@@ -73,8 +75,8 @@ Net::Net(const NetParameter& param, const NetContext& given, const LayerRegistry
     if (batch_size_ == 0) batch_size_ = FedBatchSize(layer.layer->param());
   }
   FindGradientOrder();
-  // Reading a value from a device waits for all its work. Losses are read after the last layer if
-  // they still exist then, so that the device never idles between layers.
+  // Reading a value from a device waits for all of the device's work. So that the device never
+  // idles between layers, losses are read after the last layer if they still exist then.
   reads_loss_last_ = given.device.separate && KeepsLosses(graph_);
   if (!given.device.separate) {
     PlanMemory(given, param.debug_info());
@@ -88,7 +90,7 @@ Net::~Net() = default;
 
 void Net::PlanMemory(const NetContext& context, bool debug_info) {
   PlanLayouts(graph_);
-  // The net's debug lines report every layer's diffs.
+  // The net's debug lines report the diffs of every layer, so diffs must not share memory then.
   if (context.share_diffs && !debug_info) {
     short_lived_ = MoveReluGates(graph_);
     diff_plan_ = ShareDiffs(graph_, short_lived_);
@@ -96,18 +98,18 @@ void Net::PlanMemory(const NetContext& context, bool debug_info) {
   if (context.share_data) data_plan_ = ShareData(graph_, context.kept_blobs);
 }
 
-// Rows of several data layers belong together by their position in the minibatch: with different
-// numbers, rows would be paired with labels of others.
+// The rows of several data layers correspond by their position in the minibatch. If the numbers of
+// rows differed, rows would be paired with other rows' labels.
 std::optional<int64_t> Net::Fetch() {
   std::optional<int64_t> rows;
   for (NetLayer& layer : graph_.layers) {
     const auto fetched =
         InLayer(*layer.layer, "fetching rows", layer.bottom, [&] { return layer.layer->Fetch(); });
-    RequireInLayer(
-        layer.layer->name(), !fetched || !rows || *fetched == *rows, ErrorCode::kInvalidArgument,
-        "layer '{}' got {} rows, an earlier data layer got {}; give them the same batch_size and "
-        "the same rows",
-        layer.layer->name(), fetched.value_or(0), rows.value_or(0));
+    RequireInLayer(layer.layer->name(), !fetched || !rows || *fetched == *rows,
+                   ErrorCode::kInvalidArgument,
+                   "layer '{}' got {} rows, but an earlier data layer got {}; give them the same "
+                   "batch_size and the same rows",
+                   layer.layer->name(), fetched.value_or(0), rows.value_or(0));
     if (fetched) rows = fetched;
   }
   return rows;
@@ -131,7 +133,8 @@ void Net::StartForward(int from, int to) {
     Notify(LayerEvent::kBeforeForward, i);
     InLayer(*layer.layer, "forward", layer.bottom, [&] {
       const WorkThreads threads(layer);
-      // Each time, as the last minibatch of an epoch may be smaller. Unchanged shapes cost little.
+      // Reshapes every time, because the last minibatch of an epoch may be smaller. Unchanged
+      // shapes cost little.
       layer.layer->Reshape(layer.bottom, layer.top);
       layer.layer->Forward(layer.bottom, layer.top);
       SetLossGradient(layer);
@@ -141,7 +144,7 @@ void Net::StartForward(int from, int to) {
   }
 }
 
-// Initializes the diffs of the layer's loss tops, from which Backward starts.
+// Initializes the diffs of the layer's loss tops, with which Backward starts.
 void Net::SetLossGradient(NetLayer& layer) {
   if (!layer.need_backward) return;
   for (size_t i = 0; i < layer.top.size(); ++i) {
@@ -151,8 +154,8 @@ void Net::SetLossGradient(NetLayer& layer) {
   }
 }
 
-// Sum over the tops of loss_weight x the sum of the top's values; without the scale, which is for
-// gradients.
+// The sum over the tops of loss_weight times the sum of the top's values. The loss scale is not
+// applied, since it is for gradients only.
 float Net::LossOf(const NetLayer& layer) {
   float loss = 0;
   for (size_t i = 0; i < layer.top.size(); ++i) {
@@ -178,8 +181,8 @@ void Net::Backward(int from, int to) {
   Require(from <= last_layer() && 0 <= to, ErrorCode::kInvalidArgument,
           "cannot run layers {} down to {} of a net that has {}", from, to, graph_.layers.size());
   if (on_gradient_ready_ && from == last_layer()) {
-    // Other ranks wait for the gradients in a fixed order: those that no layer writes are reported
-    // at once.
+    // Other ranks wait for the gradients in a fixed order, so gradients that no layer writes are
+    // reported first.
     for (size_t index : gradients_never_written_) on_gradient_ready_(index);
   }
   for (int i = from; i >= to; --i) {
@@ -197,7 +200,8 @@ void Net::Backward(int from, int to) {
   }
 }
 
-// A shared parameter is complete only after the lowest of its layers, the last one in Backward.
+// The gradient of a shared parameter is complete only after Backward of the lowest layer that uses
+// it.
 void Net::FindGradientOrder() {
   gradients_final_after_.resize(graph_.layers.size());
   constexpr int kNever = std::numeric_limits<int>::max();
@@ -207,7 +211,7 @@ void Net::FindGradientOrder() {
     if (!layer.need_backward || !layer.layer->param_propagate_down(param.index)) continue;
     lowest[param.learnable] = std::min(lowest[param.learnable], param.layer);
   }
-  // A net's last parameters come first, in the order of backward.
+  // The net's last parameters come first, which is the order of Backward.
   for (size_t i = lowest.size(); i-- > 0;) {
     (lowest[i] == kNever ? gradients_never_written_ : gradients_final_after_[lowest[i]])
         .push_back(i);

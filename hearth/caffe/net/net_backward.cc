@@ -7,8 +7,8 @@
 namespace hearth::caffe {
 namespace {
 
-// From the data to the losses: a layer needs backward if it has learned parameters or if one of its
-// bottoms comes from a layer that does.
+// Goes from the data to the losses. A layer needs Backward if it has learned parameters, or if one
+// of its bottoms comes from a layer that needs Backward.
 void MarkLearning(const NetParameter& param, NetGraph* graph) {
   std::vector<bool> blob_needs(graph->blobs.size(), false);
   for (size_t i = 0; i < graph->layers.size(); ++i) {
@@ -17,7 +17,7 @@ void MarkLearning(const NetParameter& param, NetGraph* graph) {
     for (size_t j = 0; j < layer.bottom_ids.size(); ++j) {
       const bool needs = blob_needs[layer.bottom_ids[j]];
       layer.need_backward = layer.need_backward || needs;
-      // propagate_down in the prototxt overrides the rule, in both directions.
+      // propagate_down in the prototxt overrides `needs` either way.
       layer.bottom_need_backward.push_back(
           given.propagate_down().empty() ? needs : given.propagate_down(static_cast<int>(j)));
     }
@@ -31,12 +31,12 @@ void MarkLearning(const NetParameter& param, NetGraph* graph) {
   }
 }
 
-// From the losses to the data: no backward if no loss depends on the layer, or if propagate_down
-// cuts every path to a loss.
+// Goes from the losses to the data. A layer does not run Backward if no loss depends on it, or if
+// propagate_down cuts every path from it to a loss.
 void PruneBelowLosses(NetGraph* graph) {
   std::set<int> under_loss, skipped;
   for (auto layer = graph->layers.rbegin(); layer != graph->layers.rend(); ++layer) {
-    // A blob is skipped if the layer that reads it does not want its gradient.
+    // `skipped` contains the blobs whose readers do not compute a gradient for them.
     bool contributes = false, all_skipped = true;
     for (size_t j = 0; j < layer->top_ids.size(); ++j) {
       contributes |= layer->loss_weights[j] != 0 || under_loss.count(layer->top_ids[j]) > 0;

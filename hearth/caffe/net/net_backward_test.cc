@@ -9,8 +9,8 @@ namespace {
 
 using testing::ElementsAre;
 
-// Whether each layer runs backward: the input, two InnerProducts and a loss. `first`, `second`:
-// more of the InnerProducts' text.
+// Returns for each layer of a net whether it runs Backward. The layers are the input, two
+// InnerProducts and a loss. `first` and `second` are added to the text of the InnerProducts.
 std::vector<bool> NeedBackward(const std::string& first, const std::string& second,
                                const std::string& net = "") {
   const NetParameter param = ParseNet(

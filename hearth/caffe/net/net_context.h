@@ -15,10 +15,10 @@
 
 namespace hearth::caffe {
 
-// Precision of the products in convolutions, and of kInt8, which is for TEST nets on CPUs, in inner
-// products too. Sums, the stored weights and everything else are float32.
+// The precision of products in convolutions. kInt8, which is for TEST nets on CPUs, also applies to
+// inner products. Sums, stored weights and everything else are float32.
 enum class Precision { kFloat32, kBfloat16, kInt8 };
-// "float32", "bf16" or "int8". Throws kInvalidArgument for other names.
+// Parses "float32", "bf16" or "int8". Throws kInvalidArgument for other names.
 inline Precision ParsePrecision(std::string_view name) {
   Require(name == "float32" || name == "bf16" || name == "int8", ErrorCode::kInvalidArgument,
           "precision must be float32, bf16 or int8, not '{}'", name);
@@ -26,30 +26,32 @@ inline Precision ParsePrecision(std::string_view name) {
   return name == "bf16" ? Precision::kBfloat16 : Precision::kFloat32;
 }
 
-// Settings of a net from its user, in addition to its prototxt.
+// Settings of a net that its user provides in addition to the prototxt.
 struct NetContext {
   Phase phase = TRAIN;
-  // If it has its own memory, share_diffs and share_data have no effect.
+  // If the device has separate memory, blobs do not share memory: share_data has no effect, and
+  // share_diffs only enables JoinNormalizations().
   ComputeDevice device;
-  // Opens the row source of a fed data layer; empty if the net is not fed by rows.
+  // Opens the row source of a fed data layer. Empty if the net is not fed by rows.
   std::function<std::shared_ptr<dataset::MinibatchSource>(const LayerParameter&)> open_source;
-  // Random numbers of this net: fillers, dropout, augmentation. Shared by its layers.
+  // Random numbers for fillers, dropout and augmentation, shared by the net's layers.
   std::shared_ptr<Random> random;
-  // Layers that read files distribute the items over the solvers of a run: in TRAIN, rank r reads
-  // every ranks-th item from item r. Their random choices follow from `seed` and the item, so that
-  // any number of ranks sees the same images.
+  // Layers that read files distribute their items over the ranks of a run: in TRAIN, rank r reads
+  // item r and then every ranks-th item. Their random choices depend only on `seed` and the item,
+  // so the images are the same for any number of ranks.
   int rank = 0, ranks = 1;
   uint64_t seed = 0;
-  // Blobs' diffs share memory if lifetimes allow: they are then invalid after Backward.
+  // If true, the diffs of blobs share memory where lifetimes allow; they are then invalid after
+  // Backward.
   bool share_diffs = false;
-  // For nets that only run forward: blobs' values share memory if lifetimes allow. Those of the
-  // net's outputs and of `kept_blobs` are valid until the next Forward.
+  // For nets that only run forward: if true, the values of blobs share memory where lifetimes
+  // allow. The values of the net's outputs and of `kept_blobs` are valid until the next Forward.
   bool share_data = false;
   std::vector<std::string> kept_blobs;
   Precision precision = Precision::kFloat32;
   bool resize_images = false;  // CaffeOnSpark's -resize
-  int transform_threads = 1;   // for decoding and transforming images
-  // Called for invalid rows (undecodable or wrong-sized image): (row id, reason).
+  int transform_threads = 1;   // threads that decode and transform images
+  // Called with the row id and the reason for each invalid row (undecodable or wrong-sized image).
   std::function<void(const std::string&, const std::string&)> on_invalid_row;
 };
 

@@ -25,8 +25,8 @@ bool IsIncluded(const LayerParameter& layer, const NetState& state) {
 
 }  // namespace
 
-// All conditions of a rule must hold (Net::StateMeetsRule in Caffe); a layer is included by any one
-// of its rules.
+// All conditions of a rule must hold (Net::StateMeetsRule in Caffe). One matching include rule is
+// enough to include a layer.
 bool StateMeetsRule(const NetState& state, const NetStateRule& rule) {
   if (rule.has_phase() && rule.phase() != state.phase()) return false;
   if (rule.has_min_level() && state.level() < rule.min_level()) return false;

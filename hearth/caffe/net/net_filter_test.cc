@@ -8,7 +8,7 @@
 namespace hearth::caffe {
 namespace {
 
-// Returns true if a layer with these rules is in a net with this state.
+// Returns true if a net in this state includes a layer with these rules.
 bool Included(const std::string& rules, const std::string& state) {
   const NetParameter net =
       ParseNet("state { " + state + " } layer { name: 'a' type: 'Input' " + rules + " }", "net");

@@ -30,8 +30,8 @@ class GraphBuilder {
   const NetContext& context_;
   const LayerRegistry& registry_;
   NetGraph graph_;
-  std::vector<int> last_writer_;  // per blob: the last layer so far that has it as a top
-  std::set<std::string> unused_;  // blobs without a reader; ordered like Caffe's outputs
+  std::vector<int> last_writer_;  // for each blob, the last layer so far that has it as a top
+  std::set<std::string> unused_;  // blobs that no layer reads, in the order of Caffe's outputs
 };
 
 void CheckCount(const char* what, int count, int least, int most) {
@@ -39,8 +39,8 @@ void CheckCount(const char* what, int count, int least, int most) {
   const std::string wanted = least == most             ? fmt::format("exactly {}", least)
                              : most == Arity::kNoLimit ? fmt::format("at least {}", least)
                                                        : fmt::format("{} to {}", least, most);
-  Throw(ErrorCode::kInvalidArgument, "the layer takes {} {}(s), the prototxt has {}", wanted, what,
-        count);
+  Throw(ErrorCode::kInvalidArgument, "the layer takes {} {}(s), but the prototxt has {}", wanted,
+        what, count);
 }
 
 void CheckArity(const NetLayer& connected) {
@@ -49,12 +49,13 @@ void CheckArity(const NetLayer& connected) {
   const auto tops = static_cast<int>(connected.top.size());
   CheckCount("bottom", bottoms, arity.min_bottoms, std::max(arity.min_bottoms, arity.max_bottoms));
   CheckCount("top", tops, arity.min_tops, std::max(arity.min_tops, arity.max_tops));
-  Require(!arity.equal_bottoms_and_tops || bottoms == tops, ErrorCode::kInvalidArgument,
-          "the layer needs as many tops as bottoms, the prototxt has {} and {}", tops, bottoms);
+  Require(
+      !arity.equal_bottoms_and_tops || bottoms == tops, ErrorCode::kInvalidArgument,
+      "the layer needs as many tops as bottoms, but the prototxt has {} top(s) and {} bottom(s)",
+      tops, bottoms);
 }
 
-// In-place tops require the layer's support: it may otherwise read its bottom after writing its
-// top.
+// A layer must support in-place tops; otherwise it might read its bottom after writing its top.
 void CheckInPlace(const NetLayer& connected) {
   if (connected.traits.allows_in_place) return;
   const std::set<const Blob*> bottoms(connected.bottom.begin(), connected.bottom.end());
@@ -64,7 +65,8 @@ void CheckInPlace(const NetLayer& connected) {
   }
 }
 
-// The values in the net's text for the layer's parameters (`blobs`): for all or none.
+// Sets the layer's parameters to the values in the prototxt (`blobs`), which must have values for
+// all parameters or for none.
 void TakeParams(const std::vector<BlobProto>& given, Layer* layer) {
   if (given.empty()) return;
   Require(given.size() == layer->blobs().size(), ErrorCode::kInvalidArgument,
@@ -79,7 +81,7 @@ void TakeParams(const std::vector<BlobProto>& given, Layer* layer) {
   }
 }
 
-// A loss layer's first top has weight 1 by default.
+// By default, a loss layer's first top has weight 1.
 std::vector<float> LossWeights(const LayerParameter& param, bool is_loss, size_t tops) {
   std::vector<float> weights(param.loss_weight());
   if (weights.empty() && is_loss) weights = {1};
@@ -102,7 +104,7 @@ NetGraph GraphBuilder::Build(const NetParameter& param) {
 void GraphBuilder::AddLayer(LayerParameter param) {
   if (!param.has_phase()) param.set_phase(context_.phase);
   const std::vector<BlobProto> given = std::move(*param.mutable_blobs());
-  // Layers keep their parameter message, which must not hold a second copy of the weights.
+  // Layers store their LayerParameter, which must not contain a second copy of the weights.
   param.clear_blobs();
   NetContext context = context_;
   context.phase = param.phase();
@@ -120,8 +122,7 @@ void GraphBuilder::AddLayer(LayerParameter param) {
     CheckArity(connected);
     CheckInPlace(connected);
     connected.loss_weights = LossWeights(param, connected.traits.is_loss, connected.top.size());
-    // After the tops are connected, as SetUp may look at both sides, and before TakeParams, as it
-    // creates the parameters.
+    // SetUp needs the connected bottoms and tops. It creates the parameters that TakeParams fills.
     layer.SetUp(connected.bottom, connected.top);
     TakeParams(given, &layer);
     for (const auto& blob : layer.blobs()) blob->set_device(context_.device);
@@ -149,7 +150,7 @@ void GraphBuilder::ConnectBottom(const LayerParameter& param, int index, NetLaye
 
 void GraphBuilder::ConnectTop(const LayerParameter& param, int index, NetLayer* layer) {
   const std::string& name = param.top(index);
-  // Caffe's rule: a layer runs in place if top i has the name of bottom i.
+  // As in Caffe, a layer runs in place if top i and bottom i have the same name.
   const bool in_place = index < param.bottom_size() && name == param.bottom(index);
   const auto found = graph_.blob_ids.find(name);
   Require(in_place || found == graph_.blob_ids.end(), ErrorCode::kInvalidArgument,
@@ -157,7 +158,7 @@ void GraphBuilder::ConnectTop(const LayerParameter& param, int index, NetLayer* 
   int id = 0;
   if (in_place) {
     id = found->second;
-    // Earlier writers of it are marked already.
+    // Earlier writers of the blob are already marked.
     graph_.layers[last_writer_[id]].layer->set_top_overwritten(true);
   } else {
     id = AddBlob(name);
@@ -169,8 +170,8 @@ void GraphBuilder::ConnectTop(const LayerParameter& param, int index, NetLayer* 
   layer->top.push_back(graph_.blobs[id].get());
 }
 
-// Layers such as losses compute a top also if the prototxt names none, as Caffe's AutoTopBlobs
-// does.
+// As with Caffe's AutoTopBlobs, layers such as losses compute a top even if the prototxt names
+// none.
 void GraphBuilder::AddAutomaticTops(NetLayer* layer) {
   while (static_cast<int>(layer->top.size()) < layer->traits.arity.min_tops) {
     const int id = AddBlob("(automatic)");

@@ -13,18 +13,18 @@
 
 namespace hearth::caffe {
 
-// A layer of a net with its blobs.
+// A layer of a net and its blobs.
 struct NetLayer {
   std::unique_ptr<Layer> layer;
   LayerTraits traits;
   Blobs bottom, top;
   std::vector<int> bottom_ids, top_ids;    // positions in NetGraph::blobs
   std::vector<float> loss_weights;         // one per top
-  std::vector<bool> bottom_need_backward;  // bottom diffs that Backward must write
+  std::vector<bool> bottom_need_backward;  // whether Backward must write the diff of each bottom
   bool need_backward = false;
 };
 
-// The connected layers and blobs of a net, which Net runs.
+// The connected layers and blobs of a net.
 struct NetGraph {
   std::string name;
   bool force_backward = false;
@@ -35,7 +35,8 @@ struct NetGraph {
   std::vector<std::string> inputs, outputs;
 };
 
-// Builds and sets up the layers of `param`, which is already filtered and has its splits, in order.
+// Builds and sets up the layers of `param`, in order. `param` must be filtered and must contain its
+// Split layers.
 NetGraph BuildNetGraph(const NetParameter& param, const NetContext& context,
                        const LayerRegistry& registry);
 

@@ -51,7 +51,7 @@ TEST(NetGraphTest, OnlyALossHasAWeightByDefault) {
   EXPECT_THAT(graph.layers[2].bottom_need_backward, ElementsAre(true, false));
 }
 
-// Caffe's loss layers may be written without a top.
+// The prototxt of a loss layer may omit its top.
 TEST(NetGraphTest, ALossWithoutATopGetsOne) {
   const NetGraph graph = GraphOf(
       "layer { name: 'ip' type: 'InnerProduct' bottom: 'x' top: 'y' "
@@ -66,7 +66,7 @@ TEST(NetGraphTest, NamesTheLayerThatIsConnectedWrongly) {
       {"layer { name: 'bad' type: 'ReLU' bottom: 'z' top: 'y' }",
        "no earlier layer has the top 'z'"},
       {"layer { name: 'bad' type: 'ReLU' bottom: 'x' bottom: 'x' top: 'y' }",
-       "takes exactly 1 bottom(s), the prototxt has 2"},
+       "takes exactly 1 bottom(s), but the prototxt has 2"},
       {"layer { name: 'bad' type: 'Concat' top: 'y' }", "takes at least 1 bottom(s)"},
       {"layer { name: 'bad' type: 'Input' top: 'x' }", "already the top of an earlier layer"},
       {"layer { name: 'bad' type: 'ReLU' bottom: 'x' top: 'y' blobs { } }",

@@ -6,12 +6,12 @@
 namespace hearth::caffe {
 namespace {
 
-// Blobs that must have one layout, as disjoint sets.
+// Disjoint sets of blobs that must have the same layout.
 class Groups {
  public:
   explicit Groups(size_t count) : parent_(count) { std::iota(parent_.begin(), parent_.end(), 0); }
 
-  // Halves the path on the way, so that later searches are short.
+  // Halves the path to the root, so that later searches are short.
   int Find(int id) {
     while (parent_[id] != id) id = parent_[id] = parent_[parent_[id]];
     return id;
@@ -41,11 +41,12 @@ void PlanLayouts(NetGraph& graph) {
       }
     }
   }
-  // An output's values must be in Caffe's order. `read` alone does not exclude outputs: an in-place
-  // layer reads its own top.
+  // The values of an output must be in Caffe's order. `read` is not sufficient to find outputs,
+  // because an in-place layer reads its own top.
   for (const std::string& name : graph.outputs) refused[graph.blob_ids.at(name)] = true;
-  // One blob that cannot have its channels last refuses for its whole group, since the layers
-  // between its blobs need one layout. A group that no layer profits from stays as it is.
+  // If one blob of a group cannot be stored with channels last, the whole group stays row-major,
+  // because the layers between its blobs require one layout. So does a group that makes no layer
+  // faster.
   std::vector<bool> group_refused(count), group_faster(count);
   for (size_t i = 0; i < count; ++i) {
     const int group = groups.Find(static_cast<int>(i));

@@ -6,7 +6,8 @@
 namespace hearth::caffe {
 
 // Sets Layout::kChannelsLast for blobs between layers that are faster with it, if every layer that
-// uses them supports it. Inputs and outputs of the net stay row-major. Call it once, after SetUp.
+// uses them supports it. Inputs and outputs of the net stay row-major. Must be called once, after
+// SetUp.
 void PlanLayouts(NetGraph& graph);
 
 }  // namespace hearth::caffe

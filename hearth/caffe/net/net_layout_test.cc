@@ -52,7 +52,8 @@ TEST(NetLayout, AnOutputThatALayerComputesInPlaceIsRowMajor) {
 }
 
 TEST(NetLayout, OneUnsupportedLayerDecidesForAllThatShareItsBlob) {
-  // Scale reads d, so d, its splits, and with them n and a, are row-major.
+  // The Scale layer needs d in row-major order, which also determines the layout of d's splits, n
+  // and a.
   Net net(ParseNet(kImageNet, "net"), {});
   for (const char* blob : {"d", "d_d_0_split_0", "n", "a"}) {
     EXPECT_EQ(LayoutOf(net, blob), Layout::kContiguous) << blob;

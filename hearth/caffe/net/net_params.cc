@@ -27,7 +27,7 @@ void CheckSharedShape(const ParamSpec& spec, const Blob& blob, const Blob& owner
           permissive ? "" : "; share_mode: PERMISSIVE requires only the same count");
 }
 
-// A multiplier set by several layers must be the same in all of them.
+// If several layers set a multiplier, their values must be equal.
 void MergeMultiplier(const char* what, const ParamSpec& spec, std::optional<float> given,
                      bool owner_gave_it, float* value) {
   if (!given) return;
@@ -37,7 +37,7 @@ void MergeMultiplier(const char* what, const ParamSpec& spec, std::optional<floa
   *value = *given;
 }
 
-// For all parameters of the net together.
+// Allocates one tensor for all parameters of the net.
 Tensor Zeros(int64_t count, const std::string& net) {
   try {
     return Tensor::Zeros({count});
@@ -56,13 +56,13 @@ Tensor DeviceZeros(int64_t count, const ComputeDevice& device) {
 
 }  // namespace
 
-// The flat memory of the diffs, allocated when one of them is first requested.
+// The flat memory of the diffs, which is allocated when one of them is first needed.
 struct NetParams::Diffs {
   std::string net;
   int64_t count;
   ComputeDevice device;
   Tensor host;
-  Tensor remote;  // undefined without a separate device memory
+  Tensor remote;  // undefined if the device has no separate memory
 
   void Allocate() {
     if (host.defined()) return;
@@ -73,7 +73,7 @@ struct NetParams::Diffs {
 
 NetParams::NetParams(NetGraph& graph, const ComputeDevice& device)
     : graph_(&graph), device_(device) {
-  std::unordered_map<std::string, int> owners;  // positions in all_, by name
+  std::unordered_map<std::string, int> owners;  // owner's index in all_, by parameter name
   for (size_t i = 0; i < graph.layers.size(); ++i) {
     Layer& layer = *graph.layers[i].layer;
     InLayer(layer, "parameters", graph.layers[i].bottom, [&] {
@@ -87,19 +87,20 @@ NetParams::NetParams(NetGraph& graph, const ComputeDevice& device)
       }
     });
   }
-  // All parameters move to one array, in the order of the layers: it is summed, broadcast, hashed
-  // and updated as a whole, without a copy.
+  // Moves all parameters into one array, in the order of the layers. It is summed, broadcast,
+  // hashed and updated as a whole, without copies.
   BindData(Zeros(layout_.size, graph.name));
   AllocateDiffs();
 }
 
-// Layers that share a parameter add to one buffer, which is not moved once it was requested.
+// Layers that share a parameter add their gradients to one buffer, whose address does not change
+// after its first use.
 void NetParams::AllocateDiffs() {
   diffs_ = std::make_shared<Diffs>(Diffs{graph_->name, layout_.size, device_, {}, {}});
   for (size_t i = 0; i < learnable_.size(); ++i) {
     const ParamLayout::Slice slice = layout_.slices[i];
-    // On first use, as a net that only runs forward needs no gradients. The closure owns the memory
-    // jointly with the net.
+    // Allocated on first use, since a net that only runs forward needs no gradients. The closure
+    // and the net own the memory jointly.
     learnable_[i].blob->BindDiff([diffs = diffs_, slice] {
       diffs->Allocate();
       const auto part = [&](const Tensor& flat) {
@@ -111,7 +112,7 @@ void NetParams::AllocateDiffs() {
   ShareWithOwners(&Blob::ShareDiff);
 }
 
-// A parameter that has no owner.
+// Adds a parameter that this layer owns.
 void NetParams::Add(NetGraph& graph, int layer_index, int index) {
   Layer& layer = *graph.layers[layer_index].layer;
   const ParamSpec& spec = SpecOf(layer, index);
@@ -122,8 +123,8 @@ void NetParams::Add(NetGraph& graph, int layer_index, int index) {
   layout_.Append(blob->count());
 }
 
-// A parameter with an owner: its layer's blob gets the owner's memory in ShareWithOwners.
-// Multipliers may be given by any of the layers, but not in two ways.
+// Adds a parameter that another layer owns; ShareWithOwners later sets the blob's memory to the
+// owner's. Any of the layers may set a multiplier, but all of them must set the same value.
 void NetParams::Share(NetGraph& graph, NetParam& param) {
   const Layer& layer = *graph.layers[param.layer].layer;
   const ParamSpec& spec = SpecOf(layer, param.index);
@@ -143,7 +144,7 @@ void NetParams::Share(NetGraph& graph, NetParam& param) {
   has_decay_mult_[owner.learnable] = has_decay_mult_[owner.learnable] || spec.has_decay_mult();
 }
 
-// A blob's values may be newer on the device than on the host: asking for them copies them into the
+// The device may have newer values than the host; param.blob->data() copies them to the host's
 // array.
 const Tensor& NetParams::data() const {
   for (const LearnableParam& param : learnable_) param.blob->data();
@@ -178,7 +179,7 @@ void NetParams::BindData(Tensor flat) {
     slice.copy_(blob.data().view({-1}));  // keeps the values
     blob.BindData(std::move(slice), SliceOf(on_device, i));
   }
-  ShareWithOwners(&Blob::ShareData);  // drops the values of a sharing layer's filler
+  ShareWithOwners(&Blob::ShareData);  // replaces the values from a sharing layer's filler
 }
 
 void NetParams::ShareData(NetParams& owner) {

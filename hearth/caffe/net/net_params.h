@@ -16,20 +16,20 @@ struct LearnableParam {
   float lr_mult, decay_mult;
 };
 
-// A parameter blob of a layer; several layers may share one learnable parameter.
+// A parameter blob of a layer. Several layers may share one learnable parameter.
 struct NetParam {
   int layer, index;  // blobs()[index] of layers[layer]
   std::string name;  // ParamSpec.name, or ""
-  int owner;         // position of the NetParam whose memory it uses, -1: its own
+  int owner;         // index of the NetParam whose memory it shares; -1 if it has separate memory
   size_t learnable;
 };
 
-// The parameters of a net: sharing, learning rates, and the flat buffers of the learnable ones.
-// Belongs to its net.
+// The parameters of a net: which layers share them, their learning rates, and flat buffers of the
+// learnable ones. Owned by the net.
 class NetParams {
  public:
-  // Connects shared parameters and moves all learnable ones into one flat buffer, with another one
-  // in the device's memory if that is separate.
+  // Connects shared parameters and moves all learnable ones into one flat buffer. If the device has
+  // separate memory, there is another flat buffer in that memory.
   NetParams(NetGraph& graph, const ComputeDevice& device);
 
   const std::vector<NetParam>& all() const { return all_; }
@@ -37,21 +37,22 @@ class NetParams {
   const ParamLayout& layout() const { return layout_; }
   const ComputeDevice& device() const { return device_; }
 
-  // The flat float32 buffers, laid out by layout(). All diffs are allocated (zeroed) together on
-  // first use and keep their addresses until BindDiff(). As for a blob, the device's copy is stale
-  // after these.
+  // The flat float32 buffers in the order of layout(). All diffs are allocated and zeroed on first
+  // use and keep their addresses until BindDiff(). As with a blob, calling these functions
+  // invalidates the device's copy.
   const Tensor& data() const;
   const Tensor& diff();
-  // The device's copy of all diffs.
+  // The copy of all diffs in the device's memory.
   const Tensor& device_diff();
-  // Moves the parameters, or their diffs, into `flat` (layout().size floats), keeping the values.
+  // Moves the parameters (or their diffs) into `flat`, which must have layout().size floats. The
+  // values are copied.
   void BindData(Tensor flat);
   void BindDiff(Tensor flat);
   void ClearDiffs();
-  // Uses the values of `owner`, the parameters of the same net in another thread. The writer must
-  // ensure that there are no concurrent readers.
+  // Uses the values of `owner`, the parameters of an equal net in another thread. The writer must
+  // ensure that no other thread reads them at the same time.
   void ShareData(NetParams& owner);
-  // Releases the data buffer once every parameter uses another net's memory.
+  // Releases the data buffer. Every parameter must use the memory of another net by then.
   void ReleaseData() { data_.reset(); }
 
  private:
@@ -68,10 +69,10 @@ class NetParams {
   std::vector<NetParam> all_;
   std::vector<LearnableParam> learnable_;
   std::vector<bool> has_lr_mult_,
-      has_decay_mult_;  // per learnable parameter: set in the prototxt
+      has_decay_mult_;  // per learnable parameter: true if set in the prototxt
   ParamLayout layout_;
   Tensor data_;
-  std::shared_ptr<Diffs> diffs_;  // also owned by the blobs, which may outlive the net
+  std::shared_ptr<Diffs> diffs_;  // the blobs are owners, too, because they may outlive the net
 };
 
 }  // namespace hearth::caffe

@@ -13,7 +13,8 @@ namespace {
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-// Layers a (4 x 3) and b (4 outputs of 4 or 3 inputs) with these specs of their weights.
+// A net of two InnerProduct layers that share their weights: a (4 outputs, 3 inputs) and b (the
+// same, or 3 outputs and 4 inputs). `a` and `b` are added to their param text.
 std::unique_ptr<Net> Shared(const std::string& a, const std::string& b, bool same_shape = true) {
   const std::string text = fmt::format(
       "layer {{ name: 'x' type: 'Input' top: 'x' input_param {{ shape {{ dim: 2 dim: 3 }} }} }}"
@@ -75,7 +76,7 @@ TEST(NetParams, DropsClearedGradientsOfLayersThatDoNotLearn) {
   EXPECT_GT(LargestMagnitude(net.layer("ip1").blobs()[0]->diff()), 0.0f);
 }
 
-// The first overwrites the cleared values, the second adds.
+// The first layer overwrites the cleared gradient, the second one adds to it.
 TEST(NetParams, AddsTheGradientsOfLayersThatShareAParameter) {
   auto net = Shared("", "");
   net->params().diff().fill_(9);
@@ -90,7 +91,7 @@ TEST(NetParams, AddsTheGradientsOfLayersThatShareAParameter) {
     layer.layer->Backward(layer.top, layer.bottom_need_backward, layer.bottom);
   }
   const Tensor& diff = net->layer("a").blobs()[0]->diff();
-  EXPECT_TRUE(Equal(diff, Full({4, 3}, 22.f)));  // two rows
+  EXPECT_TRUE(Equal(diff, Full({4, 3}, 22.f)));  // sum over two rows
 }
 
 TEST(NetParams, KeepsDiffsAtTheirFirstAddress) {

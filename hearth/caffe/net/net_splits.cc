@@ -15,16 +15,17 @@
 namespace hearth::caffe {
 namespace {
 
-// One value of a blob: in-place layers give a blob a new value under the same name.
+// One value of a blob. An in-place layer creates another value under the same name.
 struct Value {
   int consumers = 0;
-  int next_split = 0;  // number of the next split top to hand out
+  int next_split = 0;  // index of the split top for the next consumer
   float loss_weight = 0;
 };
 
-// Layers overwrite the diffs of their bottoms. If several layers read a value, each gets a copy
-// from a Split layer, whose Backward adds the gradients. Names are those of Caffe's InsertSplits,
-// which weights files and logs contain. A loss weight counts as a reader, and takes the first copy.
+// Layers overwrite the diffs of their bottoms. So if several layers read a value, each one reads a
+// copy from a Split layer, whose Backward adds the gradients. The names are the names that Caffe's
+// InsertSplits creates, because weights files and logs contain them. A loss weight counts as a
+// consumer and uses the first copy.
 class SplitInserter {
  public:
   explicit SplitInserter(const NetParameter& param) : param_(param) { CountConsumers(); }
@@ -37,7 +38,7 @@ class SplitInserter {
   }
 
  private:
-  using TopPosition = std::pair<int, int>;  // layer and top
+  using TopPosition = std::pair<int, int>;  // indices of a layer and of its top
 
   void CountConsumers();
   void AddLayer(int index, NetParameter* result);
@@ -49,7 +50,7 @@ class SplitInserter {
 
   const NetParameter& param_;
   std::map<TopPosition, Value> values_;
-  std::map<TopPosition, TopPosition> source_;  // (layer, bottom) -> the value it uses
+  std::map<TopPosition, TopPosition> source_;  // maps (layer, bottom) to the value that it reads
 };
 
 void SplitInserter::CountConsumers() {
@@ -57,7 +58,7 @@ void SplitInserter::CountConsumers() {
   for (int i = 0; i < param_.layer_size(); ++i) {
     const LayerParameter& layer = param_.layer(i);
     for (int j = 0; j < layer.bottom_size(); ++j) {
-      // A bottom is the latest value of that name: in-place layers write new ones.
+      // A bottom refers to the latest value of this name, since in-place layers create new ones.
       const auto found = latest.find(layer.bottom(j));
       if (found == latest.end()) {
         std::vector<std::string> known;
@@ -89,7 +90,7 @@ void SplitInserter::AddLayer(int index, NetParameter* result) {
       layer->set_bottom(j, fmt::format("{}_{}", SplitName(position), value.next_split++));
     }
   }
-  // AddSplit invalidates `layer`: it is not used below.
+  // AddSplit invalidates `layer`, so it is not used in the second loop.
   bool moves_loss_weight = false;
   for (int j = 0; j < layer->top_size(); ++j) {
     const Value& value = values_[{index, j}];
@@ -100,7 +101,7 @@ void SplitInserter::AddLayer(int index, NetParameter* result) {
     Value& value = values_[{index, j}];
     if (value.consumers <= 1) continue;
     AddSplit(index, j, value, result);
-    if (value.loss_weight != 0) value.next_split = 1;  // split top 0 is the loss
+    if (value.loss_weight != 0) value.next_split = 1;  // the loss uses split top 0
   }
 }
 

@@ -7,7 +7,7 @@ namespace hearth::caffe {
 
 // Inserts a Split layer, named as in Caffe, after every top that has more than one consumer, so
 // that their gradients are summed. A loss_weight counts as a consumer and moves to the split.
-// Throws kInvalidArgument for a bottom that is no earlier layer's top.
+// Throws kInvalidArgument if a bottom is not the top of an earlier layer.
 NetParameter InsertSplits(const NetParameter& param);
 
 }  // namespace hearth::caffe

@@ -53,7 +53,7 @@ TEST(InsertSplits, NamesAnUnknownBottom) {
 }
 
 TEST(InsertSplits, AnInPlaceLayerWritesAnotherValue) {
-  // The first value has two consumers, the one that b writes in place has three.
+  // The first value of x has two consumers. The value that b writes in place has three.
   const NetParameter net = InsertSplits(
       ParseNet(std::string(kInput) + "layer { name: 'a' type: 'ReLU' bottom: 'x' top: 'a' }"
                                      "layer { name: 'b' type: 'ReLU' bottom: 'x' top: 'x' }"

@@ -69,7 +69,7 @@ TEST(Net, NotifiesOfEachLayersBeginningAndEnd) {
               ElementsAre(Pair(kBeforeForward, 1), Pair(kAfterForward, 1), Pair(kBeforeForward, 2),
                           Pair(kAfterForward, 2), Pair(kBeforeBackward, 2), Pair(kAfterBackward, 2),
                           Pair(kBeforeBackward, 1), Pair(kAfterBackward, 1)));
-  EXPECT_EQ(calls, 8);  // both observers are called
+  EXPECT_EQ(calls, 8);  // both callbacks are called
 }
 
 TEST(Net, AddsGradientsUntilTheyAreCleared) {
@@ -84,7 +84,8 @@ TEST(Net, AddsGradientsUntilTheyAreCleared) {
 }
 
 TEST(Net, NotifiesWhenEachGradientIsFinal) {
-  // One parameter is shared, one does not learn, one does not affect the loss.
+  // In this net, a and b share a parameter, b's bias does not learn, and c does not affect the
+  // loss.
   auto net = NetOf(RowsNet(4, 4, 0, R"(
     layer { name: "a" type: "InnerProduct" bottom: "h" top: "a" param { name: "w" }
             inner_product_param { num_output: 4 bias_term: false } }
@@ -122,7 +123,8 @@ TEST(Net, ReadsParametersFromItsText) {
   net->blob("x").data().fill_(1);
   net->Forward();
   EXPECT_EQ(*net->blob("y").data_ptr(), 12);
-  EXPECT_TRUE(net->layer("ip").param().blobs().empty());  // stored once
+  // The weights are not stored a second time.
+  EXPECT_TRUE(net->layer("ip").param().blobs().empty());
   EXPECT_THAT([] { NetOf(GivenWeights("blobs { shape { dim: 1 } data: 5 }")); },
               ThrowsMessage<Error>(HasSubstr("blobs is given 1 time(s), but the layer has 2")));
   const std::string wrong = "blobs { shape { dim: 1 } data: 5 }";

@@ -21,21 +21,20 @@ namespace {
 using ParamBlobs = std::vector<std::shared_ptr<Blob>>;
 
 void RequireSameBlobCount(const std::string& layer, size_t mine, size_t theirs) {
-  RequireInLayer(
-      layer, mine == theirs, ErrorCode::kInvalidArgument,
-      "layer '{}' has {} parameter(s), the trained layer of that name has {}; rename the layer to "
-      "learn it from scratch",
-      layer, mine, theirs);
+  RequireInLayer(layer, mine == theirs, ErrorCode::kInvalidArgument,
+                 "layer '{}' has {} parameter(s), but the trained layer of that name has {}; "
+                 "rename the layer to learn it from scratch",
+                 layer, mine, theirs);
 }
 
-// The layers of a net by name; the first one if several have it.
+// Finds the layers of a net by name. If several have the same name, finds the first one.
 class LayersByName {
  public:
   explicit LayersByName(const std::vector<NetLayer>& layers) {
     for (const NetLayer& layer : layers) layers_.emplace(layer.layer->name(), &layer);
   }
 
-  // Null if there is none.
+  // Returns null if there is no such layer.
   const NetLayer* Find(const std::string& name) const {
     const auto found = layers_.find(name);
     return found == layers_.end() ? nullptr : found->second;
@@ -45,7 +44,8 @@ class LayersByName {
   std::unordered_map<std::string_view, const NetLayer*> layers_;
 };
 
-// HDF5 models store a shared parameter only at its owner: the others are filled from it.
+// HDF5 models store a shared parameter only for its owner. The other layers then share the owner's
+// values.
 bool IsLeftOut(const BlobProto& proto) { return ShapeOf(proto).empty() && proto.data().empty(); }
 
 bool SharesParam(const NetLayer& layer, size_t i) {
@@ -53,14 +53,14 @@ bool SharesParam(const NetLayer& layer, size_t i) {
   return i < params.size() && !params[i].name().empty();
 }
 
-// The source's parameters, followed by missing shared ones.
+// The number of parameters in `source`, including shared ones that are omitted at the end.
 size_t CountWithShared(const LayerParameter& source, const NetLayer& target) {
   size_t count = source.blobs().size();
   while (count < target.layer->blobs().size() && SharesParam(target, count)) ++count;
   return count;
 }
 
-// If no weights at all match, the file belongs to another net.
+// If no layer name matches, the file belongs to another net.
 void RequireCommonLayer(const NetParameter& trained, const std::vector<NetLayer>& layers,
                         const LayersByName& by_name) {
   std::vector<std::string> theirs, ours;
@@ -74,18 +74,19 @@ void RequireCommonLayer(const NetParameter& trained, const std::vector<NetLayer>
     return by_name.Find(name) != nullptr;
   });
   Require(common || theirs.empty() || ours.empty(), ErrorCode::kInvalidArgument,
-          "the weights are of another net: they are for layers {}, this net has {}; give the "
+          "the weights are of another net: they are for layers {}, but this net has {}; give the "
           "right file, or rename layers",
           fmt::join(theirs, ", "), fmt::join(ours, ", "));
 }
 
 }  // namespace
 
-// Layers are matched by name, as in Caffe: a layer that is to be trained from scratch is renamed.
+// Layers are matched by name, as in Caffe. To train a layer from scratch, rename it.
 void Net::CopyTrainedLayersFrom(const NetParameter& trained) {
   const LayersByName by_name(graph_.layers);
   RequireCommonLayer(trained, graph_.layers, by_name);
-  ForgetWeights();  // first: a layer that does not fit ends the copy after others have changed
+  // Must be first: if a layer does not fit, the copy stops after it has changed other layers.
+  ForgetWeights();
   for (const LayerParameter& source : trained.layer()) {
     const NetLayer* target = by_name.Find(source.name());
     if (target == nullptr) {
@@ -98,11 +99,10 @@ void Net::CopyTrainedLayersFrom(const NetParameter& trained) {
     for (size_t i = 0; i < source.blobs().size(); ++i) {
       const BlobProto& proto = source.blobs(static_cast<int>(i));
       if (IsLeftOut(proto) && SharesParam(*target, i)) continue;
-      RequireInLayer(
-          source.name(), HasShapeOf(*blobs[i], proto), ErrorCode::kInvalidArgument,
-          "layer '{}': parameter {} has shape {}, the trained one {}; rename the layer to learn it "
-          "from scratch",
-          source.name(), i, blobs[i]->ShapeString(), ShapeString(proto));
+      RequireInLayer(source.name(), HasShapeOf(*blobs[i], proto), ErrorCode::kInvalidArgument,
+                     "layer '{}': parameter {} has shape {}, but the trained one has {}; rename "
+                     "the layer to learn it from scratch",
+                     source.name(), i, blobs[i]->ShapeString(), ShapeString(proto));
       ReadBlobData(proto, blobs[i].get());
     }
   }
@@ -126,11 +126,11 @@ void Net::ShareTrainedLayersWith(Net& other) {
       blobs[i]->ShareData(from);
     }
   }
-  // Nothing refers to this net's own weights any more: their memory can be freed.
+  // This net's own weights are not referenced any more, so their memory can be freed.
   if (shared == params_.all().size()) params_.ReleaseData();
 }
 
-// Of all layers, as parameters may be shared.
+// Applies to all layers, because parameters may be shared.
 void Net::ForgetWeights() {
   for (const NetLayer& layer : graph_.layers) layer.layer->ForgetWeights();
 }
@@ -142,7 +142,7 @@ NetParameter Net::ToProto(bool write_diff) const {
     LayerParameter* param = proto.add_layer();
     *param = layer.layer->param();
     param->clear_blobs();
-    // As Caffe writes it, with a loss layer's default weight explicit.
+    // Like Caffe, writes the default weight of a loss layer explicitly.
     if (layer.traits.is_loss && param->loss_weight().empty()) param->add_loss_weight(1);
     for (const auto& blob : layer.layer->blobs()) WriteBlob(*blob, write_diff, param->add_blobs());
   }

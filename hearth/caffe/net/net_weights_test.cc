@@ -31,14 +31,15 @@ TEST(NetWeights, OfAnotherShapeAreRejected) {
   trained.mutable_layer(1)->mutable_blobs(0)->mutable_shape()->set_dim(0, 5);
   EXPECT_THAT(
       [&] { net->CopyTrainedLayersFrom(trained); },
-      ThrowsMessage<Error>(HasSubstr("layer 'ip1': parameter 0 has shape 4 3 (12), the trained "
-                                     "one 5 3 (15); rename the layer")));
+      ThrowsMessage<Error>(HasSubstr("layer 'ip1': parameter 0 has shape 4 3 (12), but the trained "
+                                     "one has 5 3 (15); rename the layer")));
   trained.mutable_layer(1)->clear_blobs();
-  EXPECT_THAT([&] { net->CopyTrainedLayersFrom(trained); },
-              ThrowsMessage<Error>(HasSubstr("layer 'ip1' has 2 parameter(s), the trained layer")));
+  EXPECT_THAT(
+      [&] { net->CopyTrainedLayersFrom(trained); },
+      ThrowsMessage<Error>(HasSubstr("layer 'ip1' has 2 parameter(s), but the trained layer")));
 }
 
-// As in HDF5 models: left out, at the end or not, if another layer owns them.
+// As in HDF5 models, weights that another layer owns may be left out, whether they are last or not.
 TEST(NetWeights, ThatAnotherLayerOwnsMayBeLeftOut) {
   const char* const shared =
       "layer { name: 'a' type: 'InnerProduct' bottom: 'h' top: 'a' param { name: 'w' }"
@@ -86,7 +87,7 @@ TEST(NetWeights, IncludeDiffsOnRequest) {
   EXPECT_EQ(net->ToProto(true).layer(1).blobs(0).diff_size(), 12);
 }
 
-// An int8 net rounds weights once; it must notice that they were replaced.
+// An int8 net rounds weights once, so it must notice when they are replaced.
 TEST(NetWeights, AreRoundedAgainByAnInt8NetAfterTheyWereLoadedOrShared) {
   NetContext context = ContextOf(TEST);
   context.precision = Precision::kInt8;

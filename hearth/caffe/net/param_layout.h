@@ -6,17 +6,17 @@
 namespace hearth::caffe {
 
 // Offsets of the learnable parameters in a net's flat buffers. Weights, gradients and solver
-// history share one layout, so that a gradient can be reduced across ranks without a copy.
+// history use the same layout, so gradients can be reduced across ranks without a copy.
 struct ParamLayout {
-  // Position of one parameter.
+  // The position of one parameter in the buffers.
   struct Slice {
     int64_t offset;  // in floats, a multiple of kAlignment
     int64_t count;
   };
-  static constexpr int64_t kAlignment = 16;  // floats: one cache line
+  static constexpr int64_t kAlignment = 16;  // in floats: one cache line
 
   std::vector<Slice> slices;  // one per learnable parameter, in the order of the net
-  int64_t size = 0;           // total floats; the gaps between slices are always zero
+  int64_t size = 0;           // total number of floats; the gaps between slices are always zero
 
   void Append(int64_t count) {
     slices.push_back({size, count});

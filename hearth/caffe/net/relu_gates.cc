@@ -5,7 +5,7 @@
 namespace hearth::caffe {
 namespace {
 
-// For each blob, the layers that use it, in order.
+// For each blob, the layers that write or read it, in order.
 std::vector<std::vector<NetLayer*>> FindUsers(NetGraph& graph) {
   std::vector<std::vector<NetLayer*>> users(graph.blobs.size());
   for (NetLayer& layer : graph.layers) {
@@ -18,14 +18,14 @@ std::vector<std::vector<NetLayer*>> FindUsers(NetGraph& graph) {
   return users;
 }
 
-// A layer with one bottom and one top that turns the gradient of its top into that of its bottom,
-// and whose top is no loss.
+// True for a layer with one bottom and one top that computes the gradient of its bottom from the
+// gradient of its top, and whose top is not a loss.
 bool PassesGradient(const NetLayer& layer) {
   return layer.need_backward && layer.bottom.size() == 1 && layer.top.size() == 1 &&
          layer.bottom_need_backward[0] && layer.loss_weights[0] == 0;
 }
 
-// Returns true for blobs that use others' memory, as those of Reshape do.
+// Finds blobs that share memory with another blob, as the tops of Reshape layers do.
 class SharedMemory {
  public:
   explicit SharedMemory(const NetGraph& graph) {
@@ -58,7 +58,8 @@ std::vector<int> MoveReluGates(NetGraph& graph) {
   for (size_t i = 0; i < graph.blobs.size(); ++i) {
     const int blob = static_cast<int>(i);
     const std::vector<NetLayer*>& users = all_users[i];
-    // The writer of the blob does not read it in Backward either: it is overwritten in place.
+    // The layer that writes the blob does not read it in Backward either, because the ReLU
+    // overwrites it in place.
     if (users.size() != 3 || users[0]->top_ids.empty()) continue;
     const NetLayer &relu = *users[1], &pooling = *users[2];
     const bool in_place = relu.bottom_ids == relu.top_ids && users[0]->loss_weights[0] == 0;

@@ -1,5 +1,5 @@
-// Moves the gradient gates of ReLUs into the max pooling after them, which shortens value
-// lifetimes.
+// Moves the gradient gate of a ReLU (zero where its input is not positive) into the max pooling
+// after it, so that the ReLU's output can be freed earlier.
 #pragma once
 
 #include <vector>
@@ -8,12 +8,12 @@
 
 namespace hearth::caffe {
 
-// Finds blobs that a ReLU modifies in place, that one max pooling reads, and that no other layer
-// uses. A pooled value repeats the value it was chosen from, so both are positive or neither is.
-// Pooling can therefore gate the gradient of its top, which is smaller, and the ReLU passes its
-// gradient through: no layer's Backward reads the blob's values any more. Configures the layers,
-// and returns the blobs. Called once, after SetUp, and only if diffs between layers are not
-// observed.
+// Finds blobs that a ReLU modifies in place, that one max pooling layer reads, and that no other
+// layer uses. A pooled value is a copy of the value it was chosen from, so both are positive or
+// neither is. Pooling can therefore apply the gate to the gradient of its top, which is smaller,
+// and the ReLU passes the gradient on unchanged. Then no layer's Backward reads the blob's values.
+// Configures the layers and returns these blobs. Must be called once, after SetUp, and only if
+// diffs between layers are not observed.
 std::vector<int> MoveReluGates(NetGraph& graph);
 
 }  // namespace hearth::caffe

@@ -67,11 +67,11 @@ INSTANTIATE_TEST_SUITE_P(
         "layer { name: 'r' type: 'ReLU' bottom: 'a' top: 'a' relu_param { negative_slope: 0.1 } }" +
             std::string(kPool),
         "layer { name: 'r' type: 'TanH' bottom: 'a' top: 'a' }" + std::string(kPool),
-        // Two in-place layers, none, and a pooling whose own top is overwritten.
+        // Two in-place layers, no in-place layer, and a pooling layer whose top is overwritten.
         std::string(kRelu) + "layer { name: 's' type: 'Sigmoid' bottom: 'a' top: 'a' }" + kPool,
         kPool,
         std::string(kRelu) + kPool + "layer { name: 's' type: 'Sigmoid' bottom: 'p' top: 'p' }",
-        // Another reader; another kind of pooling.
+        // A second reader of the blob, and other layers than max pooling.
         std::string(kRelu) + kPool + "layer { name: 'n' type: 'Silence' bottom: 'a' }",
         std::string(kRelu) + R"(layer { name: "p" type: "Pooling" bottom: "a" top: "p"
             pooling_param { pool: AVE kernel_size: 3 stride: 2 } })",

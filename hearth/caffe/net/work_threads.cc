@@ -11,12 +11,14 @@ namespace hearth::caffe {
 namespace {
 
 constexpr int64_t kUnknown = std::numeric_limits<int64_t>::max();
-// About 40 microseconds on one core: below it a second core may save less than it costs.
+// This takes about 40 microseconds on one core. For less work, a second core may save less time
+// than it costs.
 constexpr int64_t kLeastForThreads = 1 << 20;
-// Reading and writing an element takes as long as this many products that hit the cache.
+// Reading and writing an element takes as long as this number of products whose operands are in the
+// cache.
 constexpr int64_t kProductsPerElement = 16;
 
-// Number of uses of each weight of a matrix or of kernels.
+// How many times each weight of a matrix or kernel is used.
 int64_t UsesOfWeights(const LayerTraits& traits, const Blob& bottom) {
   if (traits.matrix_axis) return bottom.count(0, bottom.CanonicalAxis(*traits.matrix_axis));
   const bool has_channels = bottom.num_axes() > 1;
@@ -26,16 +28,16 @@ int64_t UsesOfWeights(const LayerTraits& traits, const Blob& bottom) {
 }  // namespace
 
 int64_t WorkOf(const NetLayer& layer) {
-  // User code may take any time, and a layer without bottoms gives no estimate.
+  // The time of user code is unknown, and a layer without bottoms allows no estimate.
   if (layer.bottom.empty() || layer.traits.runs_user_code) return kUnknown;
   int64_t work = 0;
   for (const Blob* bottom : layer.bottom) {
     work += bottom->count() * kProductsPerElement;
     for (const auto& blob : layer.layer->blobs()) {
-      // Vectors are applied to each element once.
+      // A vector, such as a bias, is applied once to each element, which is already counted.
       if (blob->num_axes() < 2) continue;
       work += blob->count() * UsesOfWeights(layer.traits, *bottom);
-      if (work >= kLeastForThreads) return work;  // before it can overflow
+      if (work >= kLeastForThreads) return work;  // avoids an overflow
     }
   }
   return work;
@@ -43,7 +45,7 @@ int64_t WorkOf(const NetLayer& layer) {
 
 WorkThreads::WorkThreads(const NetLayer& layer) {
   if (WorkOf(layer) >= kLeastForThreads) return;
-  const int threads = ThreadCount();  // the first call sets a thread's count
+  const int threads = ThreadCount();  // the first call sets this thread's OpenMP thread count
   if (threads == 1) return;
   before_ = threads;
   omp_set_num_threads(1);

@@ -1,6 +1,6 @@
-// Runs small layers on one thread. Waking the others and waiting for them costs some microseconds
-// if the cores are idle; if another process uses them, it costs a time slice, milliseconds per
-// region: logistic regression became 30 times slower.
+// Runs small layers on one thread. Waking other threads and waiting for them costs some
+// microseconds if the cores are idle. If another process uses the cores, it costs a time slice,
+// which is milliseconds per parallel region; it made logistic regression 30 times slower.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,14 @@
 namespace hearth::caffe {
 
 // Approximate number of multiplications in a pass through the layer, rather too high than too low.
-// It depends only on the shapes of its bottoms and parameters, so that a layer uses the same
-// threads, and therefore the same order of sums, in every run. The largest number if the shapes
-// give no estimate.
+// It depends only on the shapes of bottoms and parameters, so a layer uses the same threads, and
+// therefore sums in the same order, in every run. If the shapes allow no estimate, it is the
+// largest int64_t.
 int64_t WorkOf(const NetLayer& layer);
 
-// During its lifetime, if the work is small, everything that the calling thread starts runs on this
-// thread alone, whether by ATen, oneDNN or OpenMP. Kernels that are created for a number of threads
-// must be created and run under an instance for the same layer.
+// While the object exists and the layer's work is small, everything that the calling thread runs
+// with ATen, oneDNN or OpenMP uses only this thread. Kernels that are created for a number of
+// threads must be created and run under a WorkThreads for the same layer.
 class WorkThreads {
  public:
   explicit WorkThreads(const NetLayer& layer);

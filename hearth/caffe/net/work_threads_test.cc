@@ -11,13 +11,13 @@
 namespace hearth::caffe {
 namespace {
 
-// Four threads, regardless of the machine.
+// Uses four threads on any machine.
 class WorkThreadsTest : public testing::Test {
  protected:
   WorkThreadsTest() { SetThreadCount(4); }
   ~WorkThreadsTest() override { SetThreadCount(before_); }
 
-  // The number of threads that each layer's Forward sees, by its name.
+  // Returns for each layer, by name, the number of threads during its Forward.
   static std::map<std::string, int> ThreadsIn(const std::string& text) {
     Net net(ParseNet(text, "net"), ContextOf(TRAIN), TestRegistry());
     std::map<std::string, int> threads;
@@ -74,7 +74,7 @@ TEST_F(WorkThreadsTest, UnknownLayersUseAll) {
   EXPECT_EQ(ThreadsIn(Input("dim: 10 dim: 4"))["x"], 4);
 }
 
-// A layer that records the number of threads when it runs.
+// A layer that records the number of threads during Forward.
 class ThreadCountLayer : public Layer {
  public:
   using Layer::Layer;

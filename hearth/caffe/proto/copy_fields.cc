@@ -3,7 +3,7 @@
 namespace hearth::caffe {
 namespace {
 
-// Each message and enum type has one descriptor, so that addresses can be compared.
+// Descriptors are compared by address, because each message and enum type has exactly one.
 bool SameType(const FieldDescriptor& a, const FieldDescriptor& b) {
   return a.type == b.type && a.repeated == b.repeated && a.enumeration == b.enumeration &&
          (a.type != FieldType::kMessage || &a.message() == &b.message());

@@ -5,12 +5,12 @@
 
 namespace hearth::caffe {
 
-// Copies the fields that are present in `from` and exist in `to` with the same name and type;
-// others are left out. Repeated fields are appended.
+// Copies the fields that are set in `from` and exist in `to` with the same name and type, and
+// ignores the others. Repeated fields are appended.
 void CopyFields(const Message& from, Message* to);
 
-// Copies one field that is present; `target` is a field of `to`, of the same type. A singular value
-// may be copied to a repeated field.
+// Copies one field that is set in `from`. `target` is a field of `to` with the same type. A
+// singular value may be copied to a repeated field.
 void CopyField(const Message& from, const FieldDescriptor& field, const FieldDescriptor& target,
                Message* to);
 

@@ -11,7 +11,7 @@ namespace {
 
 TEST(CopyFields, CopiesOnlyFieldsThatBothTypesHave) {
   V1LayerParameter old;
-  // type and param exist in both, with different types.
+  // Both messages have fields named type and param, but of different types.
   ParseText(
       "name: 'c' type: RELU param: 'w' blobs_lr: 2 bottom: 'x' bottom: 'y' loss_weight: 0.5 "
       "convolution_param { num_output: 2 kernel_size: 3 weight_filler { type: 'xavier' } } "

@@ -306,7 +306,7 @@ class Generator:
             f"const MessageDescriptor& {c}::Descriptor() {{",
             "  static const FieldDescriptor fields[] = {",
         ]
-        # Sorted by number, so that files are byte for byte equal to protobuf's.
+        # Sorted by number, so that files are byte-for-byte equal to those that protobuf writes.
         ordered = sorted(enumerate(message.fields), key=lambda entry: entry[1].number)
         lines += [self.field_row(message, f, index) for index, f in ordered]
         return [
@@ -333,7 +333,7 @@ class Generator:
 
 
 def write_if_changed(path: Path, text: str) -> None:
-    """Does not touch an equal file: a newer messages.h rebuilds half of the project."""
+    """Keeps an equal file, since a newer messages.h rebuilds half of the project."""
     if not path.exists() or path.read_text() != text:
         path.write_text(text)
 

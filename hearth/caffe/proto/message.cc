@@ -3,7 +3,7 @@
 namespace hearth::caffe {
 namespace {
 
-// A linear search, which needs no table that is built at start. No message has more than 80 fields.
+// Linear search, which needs no table built at startup. No message has more than 80 fields.
 template <typename Range, typename Predicate>
 auto FindIf(const Range& range, Predicate matches) -> decltype(&range[0]) {
   for (const auto& entry : range) {

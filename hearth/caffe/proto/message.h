@@ -43,21 +43,21 @@ struct EnumDescriptor {
   const EnumValue* Find(int32_t number) const;
 };
 
-// Access to nested messages of unknown type.
+// Access to a nested message whose type is unknown at compile time.
 struct SubmessageAccess {
   size_t (*size)(const void* storage);
   const Message& (*at)(const void* storage, size_t index);
-  Message& (*add)(void* storage);  // singular: the message, created if absent
+  Message& (*add)(void* storage);  // for a singular field: the message, created if absent
 };
 
-// A field of a message type, with access to its value in any message of that type.
+// A field of a message type. Gives access to the field in any message of that type.
 struct FieldDescriptor {
   const char* name;
   int32_t number;
   FieldType type;
   bool repeated, required, packed;
-  uint32_t index;                         // of the presence bit
-  void* (*storage)(Message& message);     // T, std::vector<T> or Box<M>
+  uint32_t index;                         // position in the presence bits
+  void* (*storage)(Message& message);     // address of the field: a T, std::vector<T> or Box<M>
   const EnumDescriptor* enumeration;      // kEnum only; values are stored as int32_t
   const MessageDescriptor& (*message)();  // kMessage only
   const SubmessageAccess* access;         // kMessage only
@@ -79,7 +79,7 @@ struct FieldDescriptor {
     return *static_cast<const std::vector<T>*>(storage(const_cast<Message&>(m)));
   }
 
-  // Number of values present: 0 or 1 for a singular field.
+  // Number of values: 0 or 1 for a singular field.
   size_t Count(const Message& m) const;
   const Message& Submessage(const Message& m, size_t index) const {
     return access->at(storage(const_cast<Message&>(m)), index);
@@ -90,20 +90,21 @@ struct FieldDescriptor {
 // A message type of the schema.
 struct MessageDescriptor {
   const char* name;
-  std::span<const FieldDescriptor> fields;  // by number
+  std::span<const FieldDescriptor> fields;  // sorted by number
 
   const FieldDescriptor* Find(std::string_view field_name) const;
   const FieldDescriptor* Find(int32_t number) const;
 };
 
-// Base of all generated messages. Their descriptors let text, binary and Python share one table of
-// fields. Messages are plain values: copyable, movable, not thread-safe for writing.
+// Base class of all generated messages. Their descriptors are the only table of fields, which the
+// text format, the binary format and Python use. Messages are values: they can be copied and moved,
+// and are not thread-safe for writing.
 class Message {
  public:
   virtual ~Message() = default;
   virtual const MessageDescriptor& descriptor() const = 0;
 
-  // Presence of singular fields that are not messages, by FieldDescriptor::index.
+  // Whether a singular field that is not a message is set, by FieldDescriptor::index.
   bool Has(uint32_t index) const { return present_[index]; }
   void SetPresent(uint32_t index, bool present) { present_[index] = present; }
 
@@ -118,7 +119,7 @@ class Message {
   std::bitset<80> present_;
 };
 
-// A nested message that may be absent; copies deeply.
+// Owns a nested message that may be absent. A copy is deep.
 template <typename M>
 class Box {
  public:
@@ -157,7 +158,7 @@ inline constexpr SubmessageAccess kRepeatedAccess = {
     },
     [](void* s) -> Message& { return static_cast<std::vector<M>*>(s)->emplace_back(); }};
 
-// Calls visit(std::type_identity<T>()) with the storage type of `type`'s values.
+// Calls visit(std::type_identity<T>()), where T is the type in which values of `type` are stored.
 template <typename Visit>
 decltype(auto) VisitScalarType(FieldType type, Visit visit) {
   switch (type) {
@@ -179,7 +180,7 @@ decltype(auto) VisitScalarType(FieldType type, Visit visit) {
   }
 }
 
-// Stores one value: sets a singular field, appends to a repeated one.
+// Stores one value: sets a singular field, or appends to a repeated field.
 template <typename T>
 void PutValue(Message& message, const FieldDescriptor& field, T value) {
   if (field.repeated) {

@@ -15,7 +15,7 @@ constexpr size_t kMaxSuggestions = 3;
 
 char Lower(char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); }
 
-// Case-insensitive Levenshtein distance, one row of the table at a time.
+// Case-insensitive Levenshtein distance. Stores one row of the table at a time.
 size_t EditDistance(std::string_view a, std::string_view b) {
   std::vector<size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), size_t{0});
@@ -34,17 +34,17 @@ size_t EditDistance(std::string_view a, std::string_view b) {
 
 std::vector<std::string> NearestNames(std::string_view name,
                                       const std::vector<std::string>& known) {
-  // Bounds the cost, |name| * |known|, for malicious names.
+  // Limits the cost, |name| * |known|, in case of a malicious name.
   name = name.substr(0, 64);
-  // A third of the letters may differ, and two in a short name; beyond that, a suggestion is rarely
-  // what was meant.
+  // Accepts names in which up to a third of the letters differ, or up to two in a short name. Names
+  // that differ more are rarely what was meant.
   const size_t limit = std::max<size_t>(2, name.size() / 3);
   std::vector<std::pair<size_t, std::string>> near;
   for (const std::string& candidate : known) {
     const size_t distance = EditDistance(name, candidate);
     if (distance <= limit) near.emplace_back(distance, candidate);
   }
-  // Names at the same distance stay in the order of `known`.
+  // A stable sort, so names with equal distances stay in the order of `known`.
   std::stable_sort(near.begin(), near.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<std::string> names;

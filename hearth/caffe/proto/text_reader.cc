@@ -24,9 +24,9 @@ constexpr std::string_view IntegerName() {
   return "a whole number from -2147483648 to 2147483647";
 }
 
-// Recursive descent over protobuf's text format: field names with values, `:` optional before a
-// message, `<` instead of `{`, `,` and `;` as optional separators, and `[...]` for lists. The
-// schema's types do not nest in themselves, which bounds the recursion.
+// Recursive-descent parser of protobuf's text format: field names with values, `:` optional before
+// a message, `<` instead of `{`, `,` and `;` as optional separators, and `[...]` for lists. The
+// recursion depth is limited, because no type of the schema contains itself.
 class TextReader {
  public:
   TextReader(std::string_view text, const std::string& file) : tokens_(text, file) {}
@@ -99,7 +99,7 @@ void TextReader::ReadList(const Token& name, const FieldDescriptor& field, Messa
 }
 
 void TextReader::ReadValue(const Token& name, const FieldDescriptor& field, Message* message) {
-  // protobuf's text parser rejects this too, unlike its binary one, which takes the last value.
+  // protobuf's text parser rejects this, too; its binary parser uses the last value.
   if (!field.repeated && field.Count(*message) > 0) {
     tokens_.FailWith(name, fmt::format("found '{}' a second time, expected it once in {}",
                                        field.name, message->descriptor().name));
@@ -128,7 +128,7 @@ void TextReader::ReadBody(const MessageDescriptor& descriptor, Message* message)
   CheckRequired(*message, tokens_.Next());
 }
 
-// Only a message's end shows what it lacks; the error points there.
+// Called at the end of a message, where errors about missing fields are reported.
 void TextReader::CheckRequired(const Message& message, const Token& at) {
   for (const FieldDescriptor& field : message.descriptor().fields) {
     if (!field.required || field.Count(message) > 0) continue;
@@ -145,7 +145,8 @@ T TextReader::ReadInteger(const FieldDescriptor& field) {
   if (token.kind != Token::kNumber) tokens_.Fail(token, expected);
   std::string_view digits = token.text;
   int base = 10;
-  // As in C: 0x begins hexadecimal digits, another 0 octal ones. from_chars knows no prefix.
+  // As in C, 0x starts a hexadecimal number and another 0 an octal one. from_chars does not parse
+  // prefixes.
   if (digits.size() > 2 && (digits[1] == 'x' || digits[1] == 'X')) {
     base = 16;
     digits.remove_prefix(2);
@@ -155,8 +156,8 @@ T TextReader::ReadInteger(const FieldDescriptor& field) {
   uint64_t magnitude = 0;
   const auto [end, error] =
       std::from_chars(digits.data(), digits.data() + digits.size(), magnitude, base);
-  // The sign is a separate token. The least signed number has a magnitude above that of the
-  // largest, and an unsigned one allows no sign but that of -0.
+  // The sign is a separate token. The magnitude of a signed type's minimum is one more than that of
+  // its maximum. An unsigned type allows a minus sign only in -0.
   const auto most = static_cast<uint64_t>(std::numeric_limits<T>::max());
   const uint64_t limit = !negative ? most : std::is_signed_v<T> ? most + 1 : 0;
   if (error != std::errc() || end != digits.data() + digits.size() || magnitude > limit) {
@@ -173,12 +174,12 @@ T TextReader::ReadFloating(const FieldDescriptor& field) {
                     (token.text == "inf" || token.text == "infinity" || token.text == "nan");
   if (token.kind != Token::kNumber && !word) tokens_.Fail(token, Wanted("a number", field));
   std::string text(token.text);
-  // protobuf allows "1.5f", but in 0x1f the f is a digit.
+  // protobuf allows "1.5f", but the f of 0x1f is a digit.
   const bool hexadecimal = text.size() > 1 && (text[1] == 'x' || text[1] == 'X');
   if (!word && !hexadecimal && (text.back() == 'f' || text.back() == 'F')) text.pop_back();
   char* end = nullptr;
-  // strtof, since a double that is rounded to float has been rounded twice, and may miss the
-  // nearest float.
+  // Uses strtof for float. Converting a double to float would round twice and may miss the nearest
+  // float.
   const T value = std::is_same_v<T, float> ? std::strtof(text.c_str(), &end)
                                            : static_cast<T>(std::strtod(text.c_str(), &end));
   if (end != text.c_str() + text.size()) tokens_.Fail(token, Wanted("a number", field));
@@ -187,7 +188,7 @@ T TextReader::ReadFloating(const FieldDescriptor& field) {
 
 bool TextReader::ReadBool(const FieldDescriptor& field) {
   const Token token = tokens_.Next();
-  // The words that protobuf accepts.
+  // The spellings that protobuf accepts.
   for (std::string_view yes : {"true", "True", "t", "1"}) {
     if (token.text == yes) return true;
   }
@@ -202,7 +203,7 @@ std::string TextReader::ReadString(const FieldDescriptor& field) {
     tokens_.Fail(tokens_.peek(), Wanted("a string in quotes", field));
   }
   std::string value;
-  // Adjacent strings are one, as in C: long texts may be split over lines.
+  // As in C, adjacent strings are concatenated, so long texts may be split over several lines.
   while (tokens_.peek().kind == Token::kString) value += Unquote(tokens_.Next(), tokens_);
   return value;
 }
@@ -212,7 +213,7 @@ int32_t TextReader::ReadEnum(const FieldDescriptor& field) {
   const Token token = tokens_.peek();
   if (token.kind == Token::kNumber || token.Is('-')) {
     const int32_t number = ReadInteger<int32_t>(field);
-    // protobuf takes an enum's number as well as its name.
+    // As in protobuf, an enum value may also be given by its number.
     if (values.Find(number)) return number;
   } else if (tokens_.Next(); token.kind == Token::kIdentifier) {
     if (const EnumValue* value = values.Find(token.text)) return value->number;

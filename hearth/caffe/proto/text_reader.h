@@ -8,8 +8,8 @@
 
 namespace hearth::caffe {
 
-// Adds the fields in `text` to `message`. Throws kInvalidArgument as "file:line:column: found ...,
-// expected ..."; for a misspelt name, with suggestions.
+// Adds the fields in `text` to `message`. Throws kInvalidArgument with "file:line:column: found
+// ..., expected ...", and with suggestions for a misspelt name.
 void ParseText(std::string_view text, const std::string& file, Message* message);
 
 }  // namespace hearth::caffe

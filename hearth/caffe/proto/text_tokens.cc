@@ -17,7 +17,7 @@ int HexValue(char c) {
   return -1;
 }
 
-// The character of a single-character escape, or 0.
+// The character that a single-character escape stands for, or 0.
 char SimpleEscape(char c) {
   constexpr std::string_view kNames = "abfnrtv\\'\"?";
   constexpr std::string_view kBytes = "\a\b\f\n\r\t\v\\'\"?";
@@ -25,7 +25,8 @@ char SimpleEscape(char c) {
   return at == kNames.npos ? '\0' : kBytes[at];
 }
 
-// Reads up to `most` digits of `base` at `at`, and moves it past them; -1 if there are none.
+// Reads up to `most` digits of `base` at `at`, and moves `at` past them. Returns -1 if there are
+// none.
 int DigitsAt(std::string_view text, size_t* at, int base, size_t most) {
   int value = -1;
   for (size_t count = 0; count < most && *at < text.size(); ++count, ++*at) {
@@ -48,7 +49,7 @@ TextTokens::TextTokens(std::string_view text, const std::string& file) : rest_(t
   Scan();
 }
 
-// One token is read ahead: the grammar needs no more to decide.
+// The lexer reads one token ahead, which is all that the grammar needs.
 Token TextTokens::Next() {
   const Token token = current_;
   if (token.kind != Token::kEnd) Scan();
@@ -63,7 +64,7 @@ void TextTokens::FailWith(const Token& at, std::string_view message) const {
   Throw(ErrorCode::kInvalidArgument, "{}:{}:{}: {}", file_, at.line, at.column, message);
 }
 
-// Columns count bytes, from 1.
+// Columns are counted in bytes, starting at 1.
 void TextTokens::Advance(size_t count) {
   for (char c : rest_.substr(0, count)) {
     column_ = c == '\n' ? 1 : column_ + 1;
@@ -84,8 +85,8 @@ void TextTokens::SkipBlanks() {
   }
 }
 
-// Takes letters and dots that no number has as well, so that "12abc" is one wrong number, not a
-// number and the next field's name.
+// Includes letters and dots that cannot be part of a number, so that "12abc" is one malformed
+// number instead of a number and the name of the next field.
 size_t TextTokens::NumberLength() const {
   const bool hexadecimal = rest_.starts_with("0x") || rest_.starts_with("0X");
   size_t length = 1;
@@ -98,8 +99,8 @@ size_t TextTokens::NumberLength() const {
   return length;
 }
 
-// With both quotes, or 0 if the line ends first. The character after a backslash never ends a
-// string.
+// Length with both quotes, or 0 if the line ends before the closing quote. A character after a
+// backslash does not end the string.
 size_t TextTokens::StringLength() const {
   for (size_t i = 1; i < rest_.size() && rest_[i] != '\n'; ++i) {
     if (rest_[i] == rest_[0]) return i + 1;
@@ -152,7 +153,7 @@ std::string Unquote(const Token& token, const TextTokens& tokens) {
       bytes += SimpleEscape(text[i++]);
       continue;
     }
-    // \x with up to two digits, or up to three octal ones, which may exceed a byte.
+    // \x with up to two digits, or up to three octal digits, whose value may exceed a byte.
     const bool hexadecimal = i < text.size() && (text[i] == 'x' || text[i] == 'X');
     i += hexadecimal;
     const int value = DigitsAt(text, &i, hexadecimal ? 16 : 8, hexadecimal ? 2 : 3);

@@ -10,7 +10,7 @@
 
 namespace hearth::caffe {
 
-// A token of a text, to whose characters it refers.
+// A token, with a reference to its characters in the text.
 struct Token {
   enum Kind { kIdentifier, kNumber, kString, kSymbol, kEnd };
   Kind kind = kEnd;
@@ -18,11 +18,11 @@ struct Token {
   int line = 1, column = 1;
 
   bool Is(char symbol) const { return kind == kSymbol && text[0] == symbol; }
-  // As quoted in messages: "'{'", "the end of the file", ...
+  // The token as quoted in messages: "'{'", "the end of the file", ...
   std::string Describe() const;
 };
 
-// Refers to the text, which must outlive it. Skips comments and white space.
+// Splits `text`, which must outlive it, into tokens. Skips comments and white space.
 class TextTokens {
  public:
   TextTokens(std::string_view text, const std::string& file);
@@ -47,7 +47,7 @@ class TextTokens {
   Token current_;
 };
 
-// The bytes that a quoted token represents. Throws through `tokens` for a malformed escape.
+// The bytes that a quoted token represents. Throws through `tokens` if an escape is malformed.
 std::string Unquote(const Token& token, const TextTokens& tokens);
 
 }  // namespace hearth::caffe

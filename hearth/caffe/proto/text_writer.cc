@@ -18,7 +18,7 @@ std::string Quote(std::string_view bytes) {
     } else if (c >= ' ' && c <= '~') {
       text += c;
     } else {
-      // Always three digits: a shorter escape would take in a digit that follows it.
+      // Always writes three digits, because a digit after a shorter escape would become part of it.
       fmt::format_to(std::back_inserter(text), "\\{:03o}", static_cast<unsigned char>(c));
     }
   }
@@ -30,11 +30,12 @@ std::string ValueText(const FieldDescriptor& field, const T& value) {
   if constexpr (std::is_same_v<T, std::string>) {
     return Quote(value);
   } else if constexpr (std::is_same_v<T, int32_t>) {
-    // A number without a name is written as it is: a file of a newer Caffe keeps its meaning.
+    // A number without a known name is written as a number, so the value from a newer Caffe's file
+    // is preserved.
     const EnumValue* named = field.enumeration ? field.enumeration->Find(value) : nullptr;
     return named ? named->name : fmt::format("{}", value);
   } else {
-    // The shortest text that a float is read back from exactly.
+    // The shortest text that is parsed back to exactly this float.
     return fmt::format("{}", value);
   }
 }

@@ -7,8 +7,8 @@
 
 namespace hearth::caffe {
 
-// Writes the fields that are present, by number, one per line, indented by two spaces. ParseText
-// returns an equal message.
+// Writes the fields that are set, sorted by number, one per line and indented by two spaces.
+// ParseText reads an equal message from the text.
 std::string WriteText(const Message& message);
 
 }  // namespace hearth::caffe

@@ -10,8 +10,9 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "numbers are copied without conversion");
 
-// protobuf's encoding: a message is a sequence of fields, each a varint (number << 3 | wire type)
-// and a value whose extent the wire type gives, so that unknown fields can be passed over.
+// protobuf's encoding: a message is a sequence of fields. Each field is a varint (number << 3 |
+// wire type) and a value. The wire type determines the length of the value, so unknown fields can
+// be skipped.
 enum WireType : uint32_t {
   kVarint = 0,
   kFixed64 = 1,
@@ -21,7 +22,7 @@ enum WireType : uint32_t {
   kFixed32 = 5
 };
 
-// Limits the nesting of unknown groups; nothing else in the formats can nest indefinitely.
+// Limits the nesting of unknown groups. Nothing else in the formats can nest without limit.
 constexpr int kDeepestGroup = 64;
 
 WireType WireTypeOf(FieldType type) {
@@ -50,8 +51,8 @@ class WireReader {
     Throw(ErrorCode::kDataLoss, "{}: damaged at byte {} of {}: {} in {}", file_, at_, bytes_.size(),
           what, path_.empty() ? "the file" : path_);
   }
-  // `at_` never passes `end`, so the difference cannot wrap around, as a sum with a damaged count
-  // could.
+  // The difference cannot wrap around, because `at_` never exceeds `end`. A sum with a damaged
+  // count could.
   void Need(size_t count, size_t end) const {
     if (count > end - at_) Fail("unexpected end of data");
   }
@@ -69,8 +70,8 @@ class WireReader {
   std::string path_;  // of the field being read, such as "layer.blobs.data"
 };
 
-// Seven bits per byte, the lowest first; all bytes but the last have their high bit set. 64 bits
-// take ten bytes.
+// Seven bits per byte, lowest bits first. All bytes but the last have their high bit set. 64 bits
+// need ten bytes.
 uint64_t WireReader::Varint(size_t end) {
   uint64_t value = 0;
   for (int shift = 0; shift < 64; shift += 7) {
@@ -82,15 +83,16 @@ uint64_t WireReader::Varint(size_t end) {
   Fail("a number is longer than ten bytes");
 }
 
-// Checked before anything is allocated: a damaged length cannot ask for more than the file has.
+// Checked before memory is allocated, so a damaged length cannot request more bytes than the file
+// has.
 size_t WireReader::Length(size_t end) {
   const uint64_t length = Varint(end);
   if (length > end - at_) Fail("unexpected end of data");
   return static_cast<size_t>(length);
 }
 
-// Fields may come in any order. A second value of a single field replaces the first, and a second
-// message is merged into it, as protobuf does.
+// Fields may be in any order. As in protobuf, a second value of a singular field replaces the
+// first, and a second nested message is merged into the first.
 void WireReader::ReadMessage(Message* message, size_t end) {
   const MessageDescriptor& descriptor = message->descriptor();
   while (at_ < end) {
@@ -103,8 +105,8 @@ void WireReader::ReadMessage(Message* message, size_t end) {
       Skip(wire_type, end, 0);
       continue;
     }
-    // The path is one string that grows and shrinks: a model has many fields, and it is needed only
-    // for an error.
+    // The path is needed only for an error, but a model has many fields. So it is one string that
+    // is extended and truncated.
     const size_t length = path_.size();
     path_ += path_.empty() ? "" : ".";
     path_ += field->name;
@@ -116,7 +118,8 @@ void WireReader::ReadMessage(Message* message, size_t end) {
 void WireReader::ReadField(Message* message, const FieldDescriptor& field, uint32_t wire_type,
                            size_t end) {
   const WireType expected = WireTypeOf(field.type);
-  // Writers may pack numbers or not, whatever the schema says: readers must accept both.
+  // Readers must accept packed and unpacked numbers, because writers may use either, whatever the
+  // schema says.
   if (wire_type == kLength && expected != kLength && field.repeated) {
     ReadPacked(message, field, end);
   } else if (wire_type != expected) {
@@ -128,7 +131,7 @@ void WireReader::ReadField(Message* message, const FieldDescriptor& field, uint3
     VisitScalarType(field.type, [&]<typename T>(std::type_identity<T>) {
       T value = ReadScalar<T>(field, end);
       if constexpr (std::is_same_v<T, int32_t>) {
-        // As in protobuf, an unknown enum value is an unknown field.
+        // As in protobuf, an unknown enum value is treated as an unknown field.
         if (field.enumeration && !field.enumeration->Find(value)) return;
       }
       PutValue<T>(*message, field, std::move(value));
@@ -149,7 +152,7 @@ T WireReader::ReadScalar(const FieldDescriptor& field, size_t end) {
     at_ += sizeof value;
     return value;
   } else {
-    // The low bits alone, as in protobuf: a negative int32 is written as a 64-bit number.
+    // As in protobuf, only the low bits count: a negative int32 is encoded as a 64-bit number.
     return static_cast<T>(Varint(end));
   }
 }
@@ -158,10 +161,10 @@ void WireReader::ReadPacked(Message* message, const FieldDescriptor& field, size
   const size_t length = Length(end);
   const size_t stop = at_ + length;
   VisitScalarType(field.type, [&]<typename T>(std::type_identity<T>) {
-    // Appended: a packed field may come in several parts.
+    // Values are appended, because a packed field may be split into several parts.
     auto& values = field.Repeated<T>(*message);
     if constexpr (std::is_floating_point_v<T>) {
-      // Weights are packed: copy them once, directly to their destination.
+      // Weights are packed floats: they are copied once, directly to their destination.
       if (length % sizeof(T) != 0) Fail("the length is not a multiple of the packed numbers' size");
       const size_t before = values.size();
       values.resize(before + length / sizeof(T));
@@ -173,7 +176,7 @@ void WireReader::ReadPacked(Message* message, const FieldDescriptor& field, size
   });
 }
 
-// Files may have fields of other versions and forks of Caffe.
+// Skips the fields that other versions and forks of Caffe have added.
 void WireReader::Skip(uint32_t wire_type, size_t end, int depth) {
   switch (wire_type) {
     case kVarint:

@@ -8,8 +8,8 @@
 
 namespace hearth::caffe {
 
-// Adds the fields in `bytes` to `message`; skips unknown fields, and reads both packed and unpacked
-// numbers. Throws kDataLoss with `file`, the field and the byte where the damage was found.
+// Adds the fields in `bytes` to `message`. Skips unknown fields and reads both packed and unpacked
+// numbers. Throws kDataLoss that names `file`, the field and the offset of the damage.
 void ParseWire(std::string_view bytes, const std::string& file, Message* message);
 
 }  // namespace hearth::caffe

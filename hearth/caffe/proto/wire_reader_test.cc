@@ -37,8 +37,8 @@ NetParameter SmallModel() {
 }
 
 TEST(ParseWire, ReadsProtobufsEncoding) {
-  // BlobProto{shape{dim: 2 dim: 1} data: [1, -2]} and BlobShape with unpacked dims, encoded by hand
-  // from protobuf's specification.
+  // BlobProto{shape{dim: 2 dim: 1} data: [1, -2]} and a BlobShape with unpacked dims. Both are
+  // encoded by hand according to protobuf's specification.
   const auto packed =
       Parse<BlobProto>(std::string("\x2a\x08\0\0\x80\x3f\0\0\0\xc0\x3a\x04\x0a\x02\x02\x01", 16));
   EXPECT_THAT(packed.data(), ElementsAre(1.0f, -2.0f));
@@ -59,8 +59,8 @@ TEST(ParseWire, ReadsNegativeNumbersOfTenBytes) {
 }
 
 TEST(ParseWire, SkipsUnknownFieldsOfEveryWireType) {
-  // Numbers 900 (varint), 901 (64 bit), 902 (bytes), 903 (32 bit), 904 (a group that contains a
-  // group).
+  // Unknown fields: 900 (varint), 901 (64 bit), 902 (bytes), 903 (32 bit), 904 (a group that
+  // contains a group).
   const std::string unknown(
       "\xa0\x38\x05\xa9\x38\1\2\3\4\5\6\7\x08\xb2\x38\x02hi\xbd\x38\1\2\3\4"
       "\xc3\x38\x0b\x08\x01\x0c\xc4\x38",
@@ -94,7 +94,7 @@ TEST(ParseWire, RejectsAWrongWireType) {
   EXPECT_THAT([] { Parse<NetState>(std::string(200, '\x83')); }, Fails("damaged"));
 }
 
-// A truncation is either between fields or reported; no byte makes the reader crash or hang.
+// A truncation is reported unless it is between two fields. No byte makes the reader crash or hang.
 TEST(ParseWire, SurvivesRandomTruncationAndCorruption) {
   const std::string bytes = WireBytes(SmallModel());
   std::mt19937 random(1);

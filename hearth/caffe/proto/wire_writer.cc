@@ -8,11 +8,11 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "numbers are copied without conversion");
 
-// Small values are collected, so that storage is called once per 64 KiB. Arrays of weights, which
-// are larger, are passed on without a copy.
+// Small values are buffered, so that storage is called once per 64 KiB. Larger arrays of weights
+// are passed on without a copy.
 constexpr size_t kBufferBytes = 64 << 10;
 
-// Ceiling of bits / 7; zero takes one byte too.
+// bits / 7, rounded up; a zero also needs one byte.
 size_t VarintSize(uint64_t value) {
   return (static_cast<size_t>(std::bit_width(value | 1)) + 6) / 7;
 }
@@ -51,8 +51,9 @@ uint32_t ScalarWireType() {
 
 size_t MessageSize(const Message& message);
 
-// A message is preceded by its size, which is computed again at each level above it. That is cheap:
-// nets nest a few levels deep, and the size of an array of floats follows from its count.
+// Each message is preceded by its size, which is computed again at every enclosing level. This is
+// cheap, because nets nest only a few levels deep and the size of a float array follows from its
+// length.
 size_t FieldSize(const Message& message, const FieldDescriptor& field) {
   const size_t count = field.Count(message);
   if (count == 0) return 0;
@@ -85,8 +86,7 @@ size_t MessageSize(const Message& message) {
   return size;
 }
 
-// Fields are written in the order of their numbers, as protobuf does: equal messages give equal
-// bytes.
+// Like protobuf, writes fields in the order of their numbers, so equal messages have equal bytes.
 class WireWriter {
  public:
   explicit WireWriter(const std::function<void(std::string_view)>& append) : append_(append) {}
@@ -154,8 +154,7 @@ void WireWriter::WriteField(const Message& message, const FieldDescriptor& field
     for (size_t i = 0; i < field.Count(message); ++i) {
       const Message& inner = field.Submessage(message, i);
       Tag(field, 2);
-      // The size precedes the bytes, so it is computed before they are written: no copy of the
-      // message is kept.
+      // The size precedes the bytes. Computing it first avoids a copy of the encoded message.
       Varint(MessageSize(inner));
       WriteMessage(inner);
     }

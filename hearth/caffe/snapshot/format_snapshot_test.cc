@@ -18,8 +18,8 @@ namespace {
 namespace fs = std::filesystem;
 using testing::ElementsAre;
 
-// By name, the hexadecimal digits of both files in the page's plain block, and the text of its JSON
-// block as "seal".
+// Reads the files of the page: the hexadecimal digits in its plain block, by file name, and the
+// text of its JSON block as "seal".
 std::map<std::string, std::string> DocumentedFiles() {
   std::ifstream document(HEARTH_TEST_DATA "/../../docs/format_snapshot.md");
   std::map<std::string, std::string> files;

@@ -17,7 +17,8 @@
 namespace hearth::caffe {
 namespace {
 
-// Under a temporary name until it is complete: a reader, or a restart, never finds half a file.
+// Writes to a temporary name until the file is complete, so no reader and no restart finds half a
+// file.
 void Write(const Message& message, const std::string& uri) {
   storage::AtomicFile file(uri);
   WriteWire(message, [&](std::string_view bytes) { file.Append(bytes); });
@@ -43,7 +44,8 @@ NetParameter ReadModel(const std::string& uri) {
   if (IsHdf5Name(uri)) return ReadModelHdf5(uri);
   const std::string bytes = storage::ReadFile(uri);
   Require(!bytes.empty(), ErrorCode::kDataLoss, "{} is empty; give a file of trained weights", uri);
-  if (bytes.starts_with("\x89HDF\r\n\x1a\n")) return ReadModelHdf5(uri);  // whatever its name
+  // HDF5 files are recognized even if their name does not end in .h5.
+  if (bytes.starts_with("\x89HDF\r\n\x1a\n")) return ReadModelHdf5(uri);
   NetParameter model;
   ParseWire(bytes, uri, &model);
   UpgradeNet(&model, uri);
@@ -55,7 +57,7 @@ void WriteState(const SolverState& state, const std::string& uri) {
 }
 
 SolverState ReadState(const std::string& uri) {
-  // Outside of the try block: a file that cannot be reached is not a damaged one.
+  // Not in the try block: a file that cannot be reached is not a damaged one.
   const std::string bytes = IsHdf5Name(uri) ? "" : storage::ReadFile(uri);
   try {
     SolverState state;
@@ -70,7 +72,7 @@ SolverState ReadState(const std::string& uri) {
             state.current_step());
     return state;
   } catch (const Error& error) {
-    // The two files of a snapshot are easily confused.
+    // The hint helps because the two files of a snapshot are easily confused.
     throw Error(error.code(),
                 fmt::format("{} is not a readable solver state (a .caffemodel is not one)", uri),
                 error);

@@ -1,5 +1,5 @@
-// Caffe's files of a training run: the model (.caffemodel) and the solver's state (.solverstate).
-// Files appear under their names only when they are complete.
+// The files that Caffe writes during training: the model (.caffemodel) and the solver's state
+// (.solverstate). A file appears under its name only when it is complete.
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@ namespace hearth::caffe {
 // "<prefix>_iter_<iteration>.<extension>".
 std::string SnapshotName(const std::string& prefix, int iteration, const std::string& extension);
 
-// Creates the folder of a file that is about to be written, in case it was removed since the
-// training began: that must not end hours of training.
+// Creates the folder of a file that is about to be written. It may have been removed since the
+// training began, and hours of training must not fail for that reason.
 void MakeFolderOf(const std::string& uri);
 
 // Files whose names end in .h5 are HDF5. Damaged files throw kDataLoss.

@@ -20,24 +20,25 @@ bool HasDiffs(const NetParameter& model) {
   });
 }
 
-// Shared by name: the first layer with the name owns the parameter.
+// Parameters are shared by name: the first layer that uses the name owns the parameter.
 bool IsOwned(const LayerParameter& layer, size_t i, std::set<std::string>* names) {
   if (i >= layer.param().size() || layer.param()[i].name().empty()) return true;
   return names->insert(layer.param()[i].name()).second;
 }
 
-// 3 of "3"; empty if the name is not a number.
+// The index in a name such as "3"; empty if the name is not a number.
 std::optional<size_t> Index(const std::string& name) {
   size_t index = 0;
   const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), index);
-  // More than any layer has: a number from a damaged file must not become an allocation.
+  // More parameters than any layer has. A number from a damaged file must not determine the size of
+  // an allocation.
   constexpr size_t kMost = 1 << 16;
   if (error != std::errc() || end != name.data() + name.size() || index > kMost) return {};
   return index;
 }
 
-// Rejects a group or dataset that has a second name. Links could make a group contain itself, or a
-// small file describe any number of layers; Caffe writes none.
+// Rejects a group or dataset that has a second name. With links, a group could contain itself, or a
+// small file could describe any number of layers. Caffe writes no links.
 class SeenObjects {
  public:
   explicit SeenObjects(const Hdf5File& file) : file_(file) {}
@@ -58,8 +59,8 @@ class LayerReader {
   LayerReader(const Hdf5File& file, NetParameter* model)
       : file_(file), model_(model), seen_(file) {}
 
-  // The layers in the group /data/<name>: itself if it has parameters or is empty, and those below.
-  // A name with slashes is a group per part.
+  // Reads the layers in the group /data/<name>: the layer <name>, if the group has parameters or is
+  // empty, and the layers in its subgroups. A name with slashes is stored as nested groups.
   void Read(const std::string& name, int depth) {
     const std::string group = name.empty() ? "/data" : "/data/" + name;
     Require(depth <= kDeepest, ErrorCode::kDataLoss,
@@ -107,8 +108,9 @@ class LayerReader {
 
 bool IsHdf5Name(const std::string& uri) { return uri.ends_with(".h5"); }
 
-// The layout is that of Net::ToHDF5 in Caffe: /data/<layer>/<i> for parameter i, /diff/<layer>/<i>
-// for its gradient; a state has /iter, /learned_net, /current_step and /history/<i>.
+// The layout is the same as in Caffe's Net::ToHDF5: /data/<layer>/<i> for parameter i and
+// /diff/<layer>/<i> for its gradient. A state has /iter, /learned_net, /current_step and
+// /history/<i>.
 void WriteModelHdf5(const NetParameter& model, const std::string& uri) {
   Hdf5File file = Hdf5File::InMemory();
   const bool has_diffs = HasDiffs(model);
@@ -124,8 +126,8 @@ void WriteModelHdf5(const NetParameter& model, const std::string& uri) {
       if (IsOwned(layer, i, &names)) {
         file.WriteFloats("/data/" + path, ShapeOf(blob), blob.data().data());
       }
-      // Caffe writes the diff of a shared parameter with every layer, its values only with the
-      // owner.
+      // As in Caffe, the diff of a shared parameter is written for every layer that uses it, but
+      // its values only for the owner.
       if (!blob.diff().empty()) {
         file.WriteFloats("/diff/" + path, ShapeOf(blob), blob.diff().data());
       }

@@ -1,4 +1,4 @@
-// Caffe's HDF5 formats of models (.caffemodel.h5) and solver states (.solverstate.h5). Failures are
+// Caffe's HDF5 formats of models (.caffemodel.h5) and solver states (.solverstate.h5). Errors are
 // those of Hdf5File.
 #pragma once
 
@@ -10,13 +10,13 @@ namespace hearth::caffe {
 
 bool IsHdf5Name(const std::string& uri);
 
-// /data/<layer>/<i>, and /diff/<layer>/<i> if the blobs have diffs. As in Caffe, a parameter that
-// an earlier layer owns is left out of /data. Names with a slash become nested groups.
+// Writes /data/<layer>/<i>, and /diff/<layer>/<i> if the blobs have diffs. As in Caffe, a parameter
+// that an earlier layer owns is omitted from /data. Names with a slash become nested groups.
 void WriteModelHdf5(const NetParameter& model, const std::string& uri);
-// In layers that do not own all their parameters, the omitted blobs have no values.
+// The blobs of parameters that another layer owns have no values.
 NetParameter ReadModelHdf5(const std::string& uri);
 
-// /iter, /learned_net, /current_step and /history/<i>.
+// Writes /iter, /learned_net, /current_step and /history/<i>.
 void WriteStateHdf5(const SolverState& state, const std::string& uri);
 SolverState ReadStateHdf5(const std::string& uri);
 

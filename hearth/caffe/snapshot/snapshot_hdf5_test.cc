@@ -95,7 +95,8 @@ TEST_F(SnapshotHdf5, StoresTheDiffOfASharedParameterAtAllLayers) {
   EXPECT_THAT(file.ReadFloats("/diff/two/0"), ElementsAre(3, 4));
 }
 
-// A model whose layer "a" has one parameter, with links from path to path.
+// Writes a model whose layer "a" has one parameter. `links` are pairs of a link's path and its
+// target.
 void WriteLinkedModel(const std::string& path,
                       const std::vector<std::pair<std::string, std::string>>& links) {
   {
@@ -125,7 +126,7 @@ TEST_F(SnapshotHdf5, RejectsGroupsThatContainThemselves) {
   }
 }
 
-// There are 2^40 paths through 40 groups that each link to the next one twice.
+// The 40 groups each contain two links to the next group, so there are 2^40 paths.
 TEST_F(SnapshotHdf5, RejectsGroupsWithSeveralPaths) {
   {
     Hdf5File file = Hdf5File::Create(path_);

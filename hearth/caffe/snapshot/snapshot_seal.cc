@@ -31,7 +31,7 @@ bool IsUnreachable(const Error& error) {
   return error.code() == ErrorCode::kUnavailable || error.code() == ErrorCode::kDeadlineExceeded;
 }
 
-// The SHA-256 of a file, and its size.
+// Returns the SHA-256 and the size of a file.
 std::pair<std::string, uint64_t> HashFile(const std::string& uri) {
   try {
     const auto file = storage::For(uri).Open(uri);
@@ -63,7 +63,7 @@ void CheckFile(const std::string& uri, const json& sealed) {
           "{} is damaged: its SHA-256 is not the one in its seal", uri);
 }
 
-// Hashes are text: not every JSON reader supports 64-bit integers.
+// Hashes are written as text, because not every JSON reader supports 64-bit integers.
 json ToJson(const std::vector<SealedRows>& rows) {
   json list = json::array();
   for (const SealedRows& each : rows) {
@@ -95,7 +95,7 @@ json ToJson(const TrainingPosition& position) {
   return fields;
 }
 
-// An integer from `least` to `most`: a training writes no other.
+// Reads an integer. Training only writes values from `least` to `most`, so any other is rejected.
 int64_t NumberIn(const json& fields, const std::string& name, int64_t least, int64_t most) {
   const json& value = fields.at(name);
   const bool too_large = value.is_number_unsigned() && value.get<uint64_t>() > INT64_MAX;
@@ -107,7 +107,7 @@ int64_t NumberIn(const json& fields, const std::string& name, int64_t least, int
   return value.get<int64_t>();
 }
 
-// Seals of earlier versions have no such field.
+// Seals of earlier versions do not have the field "rows".
 std::vector<SealedRows> RowsFromJson(const json& fields) {
   std::vector<SealedRows> rows;
   for (const json& each : fields.value("rows", json::array())) {
@@ -134,7 +134,7 @@ RowCounts CountsFrom(const json& fields) {
   return counts;
 }
 
-// An unknown feed position is -1, -1 in memory, but never in a seal.
+// In memory, -1 stands for an unknown epoch and number of fetches, but a seal never contains it.
 TrainingPosition FromJson(const json& fields, int64_t least_position) {
   TrainingPosition position;
   fields.at("run").get_to(position.run);
@@ -142,17 +142,18 @@ TrainingPosition FromJson(const json& fields, int64_t least_position) {
   position.iteration = IntIn(fields, "iteration", 0);
   position.current_step = IntIn(fields, "current_step", 0);
   position.ranks = IntIn(fields, "ranks", 1);
-  // An epoch takes at least one iteration, and an iteration at most this many minibatches.
+  // Limits: an epoch takes at least one iteration, and an iteration at most kMaxFetchesOfIteration
+  // minibatches.
   position.epoch = NumberIn(fields, "epoch", least_position, position.iteration);
   position.fetches =
       NumberIn(fields, "fetches", least_position, position.iteration * kMaxFetchesOfIteration);
   if (fields.contains("counts")) position.counts = CountsFrom(fields.at("counts"));
-  for (const json& loss : fields.at("losses")) {  // JSON has null for a non-finite loss
+  for (const json& loss : fields.at("losses")) {  // a non-finite loss is null in JSON
     position.losses.push_back(loss.is_null() ? std::numeric_limits<float>::quiet_NaN()
                                              : loss.get<float>());
   }
   position.rows = RowsFromJson(fields);
-  // Seals with the first hash do not contain its version.
+  // Seals with hash version 1 do not contain the version.
   position.row_hash = fields.contains("row_hash") ? IntIn(fields, "row_hash", 0) : 1;
   position.batch_size =
       fields.contains("batch_size") ? NumberIn(fields, "batch_size", 0, INT64_MAX) : 0;
@@ -162,8 +163,8 @@ TrainingPosition FromJson(const json& fields, int64_t least_position) {
   return position;
 }
 
-// Returns a discarded value if the text is not JSON. The depth is limited, since copying and
-// writing JSON recurse once per level, and a damaged file may have any number. A seal has four.
+// Returns a discarded value if the text is not JSON. The depth, which is 4 in a seal, is limited
+// because copying and writing JSON recurse once per level, and a damaged file may have any depth.
 json ParseShallow(const std::string& text) {
   static constexpr int kDeepest = 16;
   const auto check_depth = [](int depth, json::parse_event_t, const json&) {
@@ -173,15 +174,15 @@ json ParseShallow(const std::string& text) {
   return json::parse(text, check_depth, /*allow_exceptions=*/false);
 }
 
-// The seal's own checksum covers its text without the checksum.
+// The seal contains a checksum of its JSON without the checksum.
 json ReadSeal(const std::string& uri) {
   json seal = ParseShallow(storage::ReadFile(uri));
   const bool has_hash = seal.is_object() && seal.contains("sha256") && seal["sha256"].is_string();
   Require(has_hash, ErrorCode::kDataLoss, "{} is truncated or damaged", uri);
   const std::string hash = seal["sha256"];
   seal.erase("sha256");
-  // The library sorts a JSON object's keys, so that this is the text that was hashed, whatever the
-  // white space of the file.
+  // The library sorts the keys of a JSON object, so this is the text that was hashed, whatever
+  // white space the file contains.
   const std::string text = seal.dump(-1, ' ', false, json::error_handler_t::replace);
   Require(hash == Sha256Hex(text), ErrorCode::kDataLoss, "{} is damaged", uri);
   return seal;
@@ -202,17 +203,17 @@ std::string Beside(const std::string& state, const std::string& file) {
   return storage::Join(storage::FolderOf(state), file);
 }
 
-// The run that made a snapshot. Nothing if its seal is missing or damaged: the caller then has no
-// run whose snapshots it may use instead.
+// The run that wrote a snapshot. Empty if its seal is missing or damaged; then no other snapshot
+// can be used instead, because the run is unknown.
 std::optional<std::string> RunOf(const std::string& state) {
   try {
     return ReadSeal(SealOf(state)).value("run", "");
-  } catch (const std::exception&) {  // Error, or json's where `run` is no string
+  } catch (const std::exception&) {  // Error, or json's exception if `run` is not a string
     return std::nullopt;
   }
 }
 
-// The seals under `prefix` by iteration, newest first.
+// The seals of snapshots with this prefix, by iteration, newest first.
 std::map<int64_t, std::string, std::greater<>> SealsOf(const std::string& prefix) {
   const std::string named = storage::FolderOf(prefix), folder = named.empty() ? "." : named;
   const std::string start = storage::NameOf(prefix) + "_iter_";
@@ -248,14 +249,14 @@ TrainingPosition PositionFromText(const std::string& text) {
   }
 }
 
-// Written after both files: a snapshot whose writer died has no seal, or one of other contents, and
-// is not resumed from.
+// The seal is written after both files. If the writer dies earlier, the snapshot has no seal, or a
+// seal that does not match, and training does not resume from it.
 void SealSnapshot(const TrainingPosition& position, const SnapshotFiles& files) {
   json seal = ToJson(position);
   seal["version"] = 1;
   seal["model"] = Describe(files.model);
   seal["state"] = Describe(files.state);
-  const auto replace = json::error_handler_t::replace;  // as ReadSeal does
+  const auto replace = json::error_handler_t::replace;  // like ReadSeal
   seal["sha256"] = Sha256Hex(seal.dump(-1, ' ', false, replace));
   storage::AtomicFile file(SealOf(files.state));
   file.Append(seal.dump(1, ' ', false, replace) + "\n");
@@ -264,7 +265,7 @@ void SealSnapshot(const TrainingPosition& position, const SnapshotFiles& files) 
 
 SnapshotFiles CheckSnapshot(SnapshotFiles files) {
   const std::string uri = SealOf(files.state);
-  // Snapshots of Caffe have no seal: they are used unchecked.
+  // Caffe's snapshots have no seal and are used unchecked.
   if (!storage::Exists(uri)) return files;
   const json seal = ReadSeal(uri);
   try {
@@ -288,12 +289,11 @@ std::optional<SnapshotFiles> FindSnapshot(const std::string& prefix, const std::
       if (seal.value("run", "") != run) continue;
       return CheckSnapshot({"", Beside(uri, seal.at("state").at("file").get<std::string>())});
     } catch (const Error& error) {
-      // Rethrow: if the newest snapshot is only unreachable, the run must not resume from an older
-      // one.
+      // If the newest snapshot is only unreachable, the run must not resume from an older one.
       if (IsUnreachable(error)) throw;
-      log::Warning("Passing over the snapshot of iteration {}: {}", iteration, error.message());
+      log::Warning("Skipping the snapshot of iteration {}: {}", iteration, error.message());
     } catch (const std::exception& error) {
-      log::Warning("Passing over the snapshot of iteration {}: {}", iteration, error.what());
+      log::Warning("Skipping the snapshot of iteration {}: {}", iteration, error.what());
     }
   }
   return std::nullopt;
@@ -307,7 +307,8 @@ SnapshotFiles WholeSnapshot(const SnapshotFiles& files) {
     const std::string name = files.state.substr(0, files.state.rfind(kStateExtension));
     const size_t number = name.rfind("_iter_");
     std::optional<SnapshotFiles> before;
-    // Only snapshots of the same run: another training may have used the prefix before.
+    // Only snapshots of the same run are considered, since another training may have used the
+    // prefix before.
     if (const auto run = RunOf(files.state); run && number != std::string::npos) {
       before = FindSnapshot(name.substr(0, number), *run, std::atoll(name.c_str() + number + 6));
     }

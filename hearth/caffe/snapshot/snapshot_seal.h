@@ -1,5 +1,6 @@
 // The seal of a snapshot, <prefix>_iter_<N>.hearth.json: written last, with checksums of Caffe's
-// two files and the state that these cannot hold. docs/format_snapshot.md lists its fields.
+// two files and with state for which these have no fields. docs/format_snapshot.md lists its
+// fields.
 #pragma once
 
 #include <cstdint>
@@ -9,68 +10,72 @@
 
 namespace hearth::caffe {
 
-// Rows of all ranks that were read from the feed, including invalid ones.
+// Numbers of rows that all ranks have read from the feed, including invalid rows (`bad`).
 struct RowCounts {
   int64_t rows = 0, bad = 0;  // in this epoch
-  int64_t whole_epoch = 0;    // rows of a complete epoch; 0: none has ended yet
+  int64_t whole_epoch = 0;    // rows of a complete epoch; 0 if no epoch has ended yet
   int64_t all_bad = 0;        // in the run so far, including validations
 };
 
-// Rows that a rank has read, and the rolling hash of their content.
+// The number of rows that a rank has read, and the rolling hash of their content.
 struct SealedRows {
   int64_t count = 0;
   uint64_t hash = 0;
   bool operator==(const SealedRows&) const = default;
 };
 
-// The position of a run after an iteration, without weights and history. Random streams have no
-// saved state: they follow from seed, rank and iteration.
+// The position of a run after an iteration, without weights and history. Random streams need no
+// saved state, since they depend only on seed, rank and iteration.
 struct TrainingPosition {
   std::string run;  // distinguishes runs with the same prefix
   int iteration = 0;
-  int current_step = 0;  // of a multistep learning rate
+  int current_step = 0;  // step of a multistep learning rate
   uint64_t seed = 0;
   int ranks = 1;
-  int64_t epoch = 0, fetches = 0;  // of the feed; -1: unknown, in snapshots written by Caffe
-  std::vector<float> losses;       // that the displayed average covers
-  // For each rank, the number and hash of the rows it had read: of the first rows of its stream, or
-  // of all of them after the first epoch. Empty: unknown.
+  // Position in the feed; -1 if unknown, as in snapshots written by Caffe.
+  int64_t epoch = 0, fetches = 0;
+  std::vector<float> losses;  // the losses in the displayed average
+  // For each rank, the number and the hash of the rows that it has read. In the first epoch these
+  // are the first rows of its stream, in later epochs all of its rows. Empty if unknown.
   std::vector<SealedRows> rows;
   int row_hash = 0;                 // version of the hash: batch::kRowHashVersion or older
-  int64_t batch_size = 0;           // rows per fetch; 0: unknown
+  int64_t batch_size = 0;           // rows per fetch; 0 if unknown
   std::string notes;                // state that the trainer needs to resume
-  std::string datasets;             // versions of the datasets; empty: unknown
+  std::string datasets;             // versions of the datasets; empty if unknown
   std::optional<RowCounts> counts;  // absent in older seals
-  std::string seal;                 // the file that it was read from; not written
+  std::string seal;                 // the file that the position was read from; not written
 
   bool has_feed_position() const { return epoch >= 0; }
 };
 
-// Caffe's files of a snapshot, and the position in their seal; empty if they have none.
+// Caffe's two files of a snapshot, and the position in their seal, which is empty if there is no
+// seal.
 struct SnapshotFiles {
   std::string model, state;
   std::optional<TrainingPosition> position = {};
 };
 
-// As JSON text, for other ranks; includes `seal`. PositionFromText throws kDataLoss.
+// Conversion to and from JSON text, to send a position to other ranks. The text includes `seal`.
+// PositionFromText throws kDataLoss.
 std::string PositionToText(const TrainingPosition& position);
 TrainingPosition PositionFromText(const std::string& text);
 
-// Writes the seal of completely written files.
+// Writes the seal of `files`, which must be complete.
 void SealSnapshot(const TrainingPosition& position, const SnapshotFiles& files);
 
-// Checks the files against the seal beside the state, if there is one, and sets the position. If
-// `model` is empty, sets the sealed one. Throws kDataLoss with the file and the reason, also for an
-// impossible field.
+// If there is a seal in the folder of the state, checks the files against it and sets the position.
+// If `model` is empty, sets it to the model that the seal names. Throws kDataLoss with the file and
+// the reason, also if a field has an impossible value.
 SnapshotFiles CheckSnapshot(SnapshotFiles files);
 
-// The newest intact snapshot "<prefix>_iter_<N>" of that run with N < `below`. Logs a line for each
-// damaged one that it skips.
+// Returns the newest intact snapshot "<prefix>_iter_<N>" of this run with N < `below`. Logs each
+// damaged snapshot that it skips.
 std::optional<SnapshotFiles> FindSnapshot(const std::string& prefix, const std::string& run,
                                           int64_t below = INT64_MAX);
 
-// The snapshot itself if it is intact or was never sealed, else the previous one of the same run,
-// with a log line. Only an intact seal names the run.
+// Returns the snapshot itself if it is intact or was never sealed. Otherwise returns the newest
+// intact snapshot before it of the same run, and logs this. Throws if there is none, or if the seal
+// is damaged, because only an intact seal names the run.
 SnapshotFiles WholeSnapshot(const SnapshotFiles& files);
 
 }  // namespace hearth::caffe

@@ -40,7 +40,7 @@ class SnapshotSealTest : public testing::Test {
     std::ofstream(path, std::ios::binary) << text;
   }
 
-  // Three files in place of a snapshot of `run` after `iteration`.
+  // Writes a seal and two files that stand for a snapshot of `run` after `iteration`.
   SnapshotFiles Make(int iteration, const std::string& run = "r") {
     const std::string stem = path("a_iter_" + std::to_string(iteration));
     SnapshotFiles files{stem + ".caffemodel", stem + ".solverstate"};
@@ -120,7 +120,7 @@ TEST_F(SnapshotSealTest, OfAnEarlierVersionHasNoCounts) {
   EXPECT_FALSE(CheckSnapshot(files).position->counts);
 }
 
-// An attacker may compute the right checksum.
+// The checksum is no protection here, because an attacker can compute it.
 TEST_F(SnapshotSealTest, AnImpossibleFieldIsRejectedByName) {
   const SnapshotFiles files = Make(7);
   const std::string whole = storage::ReadFile(path("a_iter_7.hearth.json"));
@@ -169,7 +169,8 @@ TEST_F(SnapshotSealTest, DetectsEveryFlippedBitAndEveryTruncation) {
       std::string damaged = whole;
       damaged[i] = static_cast<char>(damaged[i] ^ (1 << i % 8));
       for (const std::string& content : {damaged, whole.substr(0, i)}) {
-        // White space of the seal may disappear or change into other white space: no data is lost.
+        // White space of the seal may be removed or replaced by other white space, because no data
+        // is lost.
         if (std::string(extension) == "hearth.json" &&
             (std::isspace(whole[i]) || i + 1 >= whole.size())) {
           continue;
@@ -191,7 +192,7 @@ TEST_F(SnapshotSealTest, TheNewestIntactSnapshotOfARunIsFound) {
   EXPECT_EQ(found(), "a_iter_100.solverstate");
   fs::remove(path("a_iter_100.caffemodel"));
   EXPECT_EQ(found(), "a_iter_20.solverstate");
-  EXPECT_THAT(log_, HasSubstr("Passing over the snapshot of iteration 100: "));
+  EXPECT_THAT(log_, HasSubstr("Skipping the snapshot of iteration 100: "));
   Write(path("a_iter_20.hearth.json"), "{\"version\"");
   EXPECT_EQ(found(), "a_iter_5.solverstate");
   EXPECT_EQ(found("another"), "a_iter_1000.solverstate");
@@ -219,7 +220,7 @@ TEST_F(SnapshotSealTest, ADamagedSnapshotIsNotReplacedByOneOfAnotherRun) {
   Write(damaged.state, "state");
   EXPECT_THAT([&] { WholeSnapshot(damaged); },
               ThrowsMessage<Error>(HasSubstr("the run has no intact snapshot")));
-  // If the seal itself is damaged, the run is unknown.
+  // The run is unknown if the seal itself is damaged.
   const SnapshotFiles unknown = Make(11);
   Write(path("a_iter_11.hearth.json"), "{}");
   EXPECT_THAT([&] { WholeSnapshot(unknown); },

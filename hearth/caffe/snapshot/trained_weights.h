@@ -7,7 +7,7 @@
 
 namespace hearth::caffe {
 
-// Reads a model and copies the weights of layers that the net also has, by name. Errors name the
+// Reads a model and copies the weights of the layers whose names exist in the net. Errors name the
 // file; a shape mismatch is a LayerError.
 void LoadTrainedWeights(const std::string& uri, Net* net);
 

@@ -21,7 +21,7 @@ class TrainedWeightsTest : public testing::Test {
  protected:
   ~TrainedWeightsTest() override { std::filesystem::remove(path_); }
 
-  // Writes the weights of a net with these layers.
+  // Writes a model file with the weights of a net with these layers.
   void Write(const std::string& layers) const {
     const Net net(ParseNet(input_ + layers, "net"), ContextOf(TRAIN, 3));
     WriteModel(net.ToProto(), path_);

@@ -8,8 +8,8 @@
 
 namespace hearth::caffe {
 
-// Blocks have a fixed size and are added in their order, so that the sum does not depend on the
-// number of threads. Sums are double: a float would lose small gradients beside a large sum.
+// Sums blocks of a fixed size and adds them in order, so that the result does not depend on the
+// number of threads. Sums are double, because a float would lose small gradients in a large sum.
 double SumOfSquares(const float* values, int64_t count) {
   constexpr int64_t kBlock = 1 << 16;
   const int64_t blocks = (count + kBlock - 1) / kBlock;
@@ -17,7 +17,7 @@ double SumOfSquares(const float* values, int64_t count) {
   ParallelFor(0, blocks, 1, [&](int64_t begin, int64_t end) {
     for (int64_t block = begin; block < end; ++block) {
       const int64_t last = std::min(count, (block + 1) * kBlock);
-      double lanes[8] = {};  // independent sums, which vectorise
+      double lanes[8] = {};  // independent sums, which can be vectorized
       int64_t i = block * kBlock;
       for (; i + 8 <= last; i += 8) {
         for (int lane = 0; lane < 8; ++lane) {

@@ -5,8 +5,8 @@
 
 namespace hearth::caffe {
 
-// Sum of squares in double precision. Has the same bits for any number of threads, so that ranks
-// with the same gradient clip it equally.
+// Sum of squares in double precision. It has the same bits for any number of threads, so that ranks
+// with the same gradient clip it by the same factor.
 double SumOfSquares(const float* values, int64_t count);
 
 }  // namespace hearth::caffe

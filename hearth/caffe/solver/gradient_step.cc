@@ -25,8 +25,9 @@ GradientStep::GradientStep(const SolverParameter& param, const SolverOptions& op
   net_.set_on_gradient_ready([this](size_t index) { Report(index); });
 }
 
-// BatchNorm's running statistics differ between ranks with different rows. They are reduced in
-// place of their gradient, which backward leaves zero, with the same weights.
+// BatchNorm's running statistics differ between ranks, because each rank reads other rows. Backward
+// leaves their gradients zero, so the statistics are reduced in the gradients' memory, with the
+// gradients' weights.
 void GradientStep::FindStatistics() {
   if (options_.ranks == 1) return;
   for (const NetParam& param : net_.params().all()) {
@@ -58,21 +59,21 @@ void GradientStep::RunPass(int iteration) {
   const std::optional<int64_t> rows = feed_.Fetch();
   gradient_.rows_wait_s += std::chrono::duration<double>(Clock::now() - before).count();
   if (rows && *rows == 0) {
-    // A rank without rows contributes zeros, which the others still wait for. From the back, as
-    // Backward reports.
+    // A rank without rows contributes zeros, because the other ranks wait for its gradients. It
+    // reports them from the last to the first, like Backward.
     for (size_t i = net_.params().learnable().size(); i-- > 0;) Report(i);
     return;
   }
-  // A gradient is a mean over a full minibatch. A smaller one, with n of N rows, counts as n / N:
-  // scaled losses then add up to the mean over all rows.
+  // A gradient is the mean over a full minibatch. With n rows instead of N, its weight is n / N, so
+  // that the sum of the scaled losses is the mean over all rows.
   const double weight =
       rows ? static_cast<double>(*rows) / static_cast<double>(net_.batch_size()) : 1.0;
   net_.SetLossScale(static_cast<float>(weight));
   options_.observer->BeforeForward(net_);
-  gradient_.local_weight += weight;  // before Backward, which weights statistics by it
+  gradient_.local_weight += weight;  // before Backward, which multiplies the statistics by it
   gradient_.rows += rows.value_or(0);
   net_.StartForward();
-  // Reading the loss waits for the device, so do it after all work has been submitted.
+  // Reading the loss waits for the device, so all work is submitted before it.
   const bool is_on_device = options_.train_context.device.separate;
   if (is_on_device) net_.Backward();
   last_loss_ = net_.FinishForward();
@@ -97,17 +98,17 @@ void GradientStep::CheckLoss(int iteration) {
 void GradientStep::Report(size_t index) {
   if (!in_last_pass_) return;
   Blob& param = *net_.params().learnable()[index].blob;
-  if (std::ranges::binary_search(statistics_, index)) {  // in ascending order
+  if (std::ranges::binary_search(statistics_, index)) {  // sorted in ascending order
     param.diff().copy_(param.data()).mul_(gradient_.local_weight);
   }
-  // When requested, fills a gradient that was only marked as zero, and copies a device's to where
-  // the collective reads it.
+  // Either call fills a gradient that was only marked as zero. param.diff() also copies the
+  // device's gradient to the host, where the collective reads it.
   const bool on_host = options_.ranks > 1 && !reduced_on_device_;
   on_host ? param.diff() : param.device_diff();
   options_.sync->GradientReady(index);
 }
 
-// The diffs now hold the weighted sum over the ranks; divided by the weight, it is their mean.
+// The diffs now contain the weighted sum over the ranks; the sum divided by the weight is the mean.
 void GradientStep::TakeStatistics() {
   for (const size_t index : statistics_) {
     Blob& statistic = *net_.params().learnable()[index].blob;

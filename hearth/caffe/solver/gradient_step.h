@@ -1,4 +1,4 @@
-// Computes the gradient of an iteration, of iter_size passes and all ranks.
+// Computes the gradient of an iteration, over iter_size passes and all ranks.
 #pragma once
 
 #include <cstddef>
@@ -12,11 +12,11 @@
 
 namespace hearth::caffe {
 
-// The net's diffs after an iteration's passes.
+// Properties of the net's diffs after the passes of an iteration.
 struct StepGradient {
-  double weight = 0;      // minibatches behind it: of all ranks if it is their sum
+  double weight = 0;      // minibatches in the diffs; of all ranks if the diffs are their sum
   double all_weight = 0;  // minibatches of all ranks
-  double loss = 0;        // sum of loss * weight of the local passes
+  double loss = 0;        // sum of loss * weight over the local passes
   double local_weight = 0;
   int64_t rows = 0;
   double rows_wait_s = 0;
@@ -27,17 +27,18 @@ struct StepGradient {
 class GradientStep {
  public:
   // Accumulates `net`'s gradient in the sync's memory, and reports each parameter to the sync as
-  // soon as backward has finished it. All parameters must outlive it.
+  // soon as backward has finished it. All arguments must outlive this object.
   GradientStep(const SolverParameter& param, const SolverOptions& options, Net& net,
                RowCursor& feed);
   GradientStep(const GradientStep&) = delete;
   GradientStep& operator=(const GradientStep&) = delete;
 
-  // Runs the passes of iteration `iteration` and waits for other ranks.
+  // Runs the passes of iteration `iteration` and waits for the other ranks.
   StepGradient Compute(int iteration);
 
   float last_loss() const { return last_loss_; }  // of the last forward pass
-  // Forward passes change values that all ranks keep equal: BatchNorm's statistics.
+  // Returns true if forward passes change values that all ranks keep equal, such as BatchNorm's
+  // statistics.
   bool averages_statistics() const { return !statistics_.empty(); }
 
  private:
@@ -52,9 +53,9 @@ class GradientStep {
   Net& net_;
   RowCursor& feed_;
   bool reduced_on_device_ = false;  // gradients are reduced by the sync on the device
-  std::vector<size_t> statistics_;  // learnable parameters that ranks average: BatchNorm's
+  std::vector<size_t> statistics_;  // parameters that ranks average: BatchNorm's
   StepGradient gradient_;           // of the current iteration
-  bool in_last_pass_ = false;       // gradients become final
+  bool in_last_pass_ = false;       // this pass makes gradients final
   bool loss_is_finite_ = true;
   float last_loss_ = 0;
 };

@@ -21,7 +21,8 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::UnorderedElementsAre;
 
-// Keeps the calls; in Finish, other ranks add `others` to each element of the gradient.
+// Records the calls. In Finish, simulates other ranks that add `others` to each element of the
+// gradient.
 class RecordingSync final : public GradientSync {
  public:
   Tensor AllocateDiff(const ParamLayout& layout) override {
@@ -100,7 +101,7 @@ TEST_F(GradientStepTest, APartialMinibatchCountsAsItsShare) {
 }
 
 TEST_F(GradientStepTest, ARankWithoutRowsTakesPartWithAnEmptyGradient) {
-  Build("iter_size: 4");  // the fourth pass finds the end of the epoch
+  Build("iter_size: 4");  // in the fourth pass, the epoch has ended
   const StepGradient first = step_->Compute(0);
   EXPECT_EQ(first.local_weight, 2.5);
   EXPECT_THAT(sync_->ready, UnorderedElementsAre(0, 1, 2, 3));
@@ -164,7 +165,7 @@ TEST_F(GradientStepTest, ANonFiniteLossIsWarnedOfOnceUntilItIsFiniteAgain) {
   EXPECT_TRUE(std::isnan(step_->last_loss()));
 }
 
-// The statistics of another rank, whose weight is 1, are all 3.
+// Another rank has weight 1, and all of its statistics are 3.
 TEST_F(GradientStepTest, AveragesStatisticsOverRanksByTheirWeights) {
   options_.ranks = 2;
   Build("", "layer { name: 'bn' type: 'BatchNorm' bottom: 'h' top: 'h' }");

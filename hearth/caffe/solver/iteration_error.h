@@ -7,10 +7,10 @@
 
 namespace hearth::caffe {
 
-// An error of one iteration, whose number is a field, and also part of the message.
+// An error in an iteration. The iteration's number is a field, and also part of the message.
 class IterationError : public LayerError {
  public:
-  // `layer`: empty if it is not of a layer.
+  // `layer` is empty if no layer caused the error.
   IterationError(ErrorCode code, int64_t iteration, const std::string& reason, std::string layer)
       : LayerError(code, fmt::format("iteration {}: {}", iteration, reason), std::move(layer)),
         iteration_(iteration) {}

@@ -14,7 +14,7 @@ namespace {
 
 struct Policy {
   const char* name;
-  // Required numbers, by field name.
+  // Names of the required numbers.
   std::initializer_list<const char*> needs;
 };
 

@@ -7,11 +7,11 @@ namespace hearth::caffe {
 // Caffe's seven learning rate policies: fixed, step, exp, inv, multistep, poly, sigmoid.
 class LearningRate {
  public:
-  // Throws kInvalidArgument for an unknown policy or a missing number. Copies `param`.
+  // Throws kInvalidArgument for an unknown policy or a missing number. Stores a copy of `param`.
   explicit LearningRate(const SolverParameter& param);
 
-  // The rate at `iteration`. As in Caffe, step and multistep remember their current step, and
-  // multistep advances by at most one step per call.
+  // Returns the rate at `iteration`. As in Caffe, step and multistep remember their current step,
+  // and multistep advances by at most one step per call.
   float At(int iteration);
 
   void set_base_lr(float base_lr) { param_.set_base_lr(base_lr); }

@@ -7,7 +7,7 @@
 namespace hearth::caffe {
 namespace {
 
-// " (* 0.5 = 0.25 loss)" for an output that is part of the loss.
+// Returns a text such as " (* 0.5 = 0.25 loss)" for an output that is part of the loss.
 std::string LossPart(float weight, double value) {
   return weight == 0 ? "" : fmt::format(" (* {:g} = {:g} loss)", weight, weight * value);
 }

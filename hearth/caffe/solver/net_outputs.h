@@ -1,5 +1,5 @@
-// The values of a net's output blobs, concatenated: their sums over minibatches, and their lines in
-// Caffe's log format.
+// Sums the values of a net's outputs over minibatches, and logs them in Caffe's format. The values
+// of all output blobs are concatenated.
 #pragma once
 
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace hearth::caffe {
 
-// Adds the values times `weight` to `sums`, which grows to their number.
+// Adds each output value, multiplied by `weight`, to `sums`, which is extended if needed.
 void AddOutputs(Net& net, double weight, std::vector<double>* sums);
 
 // `kind`: "Train" or "Test".

@@ -66,7 +66,7 @@ TEST_F(NetOutputsTest, HaveCaffesLogLines) {
                           "    Test net output #2: loss = 3 (* 0.5 = 1.5 loss)"));
 }
 
-// As after a test without a minibatch.
+// A test without a minibatch has no values.
 TEST_F(NetOutputsTest, ValuesThatAreMissingHaveNoLine) {
   EXPECT_THAT(Lines({1}), ElementsAre("    Test net output #0: a = 1"));
   EXPECT_THAT(Lines({}), ElementsAre());

@@ -19,15 +19,15 @@ Skipped RowCursor::SkipTo(int64_t epoch, int64_t fetches, int64_t most_fetches) 
   while (epoch_ < epoch) NextEpoch();
   for (fetches_ = 0; fetches_ < fetches; ++fetches_) {
     const std::optional<int64_t> rows = net_.Fetch();
-    // A net that produces its own rows never ends: the number of iterations bounds the loop if the
-    // position is damaged.
+    // A net that produces its own rows never runs out of them, so most_fetches limits the loop if
+    // the position is damaged.
     const bool over = rows ? *rows == 0 : fetches_ >= most_fetches;
     if (over) break;
     skipped.rows += rows.value_or(0);
     ++skipped.minibatches;
   }
-  // Also if the epoch was shorter: the position says where the training was, and the next fetch
-  // ends the epoch.
+  // Set even if the epoch was shorter, because the position says how far the training was. The next
+  // fetch then ends the epoch.
   fetches_ = fetches;
   return skipped;
 }

@@ -15,20 +15,20 @@ struct Skipped {
 // Position of a train net in its rows.
 class RowCursor {
  public:
-  // `net` must outlive it.
+  // `net` must outlive this object.
   explicit RowCursor(Net& net) : net_(net) {}
 
-  // As Net's functions, counted.
+  // Call the net's functions of the same names, and count the calls.
   std::optional<int64_t> Fetch();
   void NextEpoch();
 
-  // Replays the rows of an uninterrupted run, so that the next minibatch is the one it would have
-  // had. A rank may run out of rows before the others; it then stops reading. Files have no end, so
-  // of those it reads at most `most_fetches` minibatches.
+  // Replays the rows of an uninterrupted run, so that the next minibatch is the one that it would
+  // have read next. A rank that runs out of rows before the others stops reading. A net that reads
+  // files never runs out of rows, so it reads at most `most_fetches` minibatches.
   Skipped SkipTo(int64_t epoch, int64_t fetches, int64_t most_fetches);
 
   int64_t epoch() const { return epoch_; }
-  int64_t fetches() const { return fetches_; }  // in this epoch
+  int64_t fetches() const { return fetches_; }  // in the current epoch
 
  private:
   Net& net_;

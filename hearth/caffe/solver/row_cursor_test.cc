@@ -52,7 +52,7 @@ TEST(RowCursor, SkipsNoRowsToItsCurrentPosition) {
   EXPECT_EQ(cursor.Fetch(), 4);
 }
 
-// Rows that are fed have an end; the limit is for files.
+// Rows that are fed end, so the limit applies only to nets that read files.
 TEST(RowCursor, TheLimitOfFetchesDoesNotApplyToFedRows) {
   const auto net = TenRows();
   RowCursor cursor(*net);

@@ -31,8 +31,8 @@ TEST_P(SharedWeights, AreOneArrayAndTrainLikeThoseOfOneSolver) {
   alone->Step(6);
   std::array<std::unique_ptr<Solver>, kThreads> solvers;
   for (auto& solver : solvers) solver = MakeSharing(GetParam());
-  // As the gradient reduction does, a second barrier ensures that no solver reads what another
-  // already updates.
+  // Replaces the barrier of the gradient reduction, so that no solver updates weights that another
+  // one still reads.
   std::barrier<> updated(kThreads), computed(kThreads);
   for (int i = 0; i < kThreads; ++i) {
     solvers[i]->ShareWeights(*solvers[0], i, kThreads, [&] { updated.arrive_and_wait(); });
@@ -40,7 +40,7 @@ TEST_P(SharedWeights, AreOneArrayAndTrainLikeThoseOfOneSolver) {
   std::vector<std::thread> threads;
   for (auto& solver : solvers) {
     solver->net().set_on_gradient_ready([&](size_t index) {
-      if (index == 0) computed.arrive_and_wait();  // the last one in backward
+      if (index == 0) computed.arrive_and_wait();  // the last gradient that backward computes
     });
     threads.emplace_back([&] { solver->Step(6); });
   }

@@ -1,4 +1,4 @@
-// Nets and solvers on a simulated device with its own memory: values are transferred as for a GPU.
+// Nets and solvers on a simulated device with separate memory. Values are transferred as for a GPU.
 #include <gmock/gmock.h>
 
 #include <filesystem>
@@ -15,8 +15,8 @@ namespace {
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-// Layers of both kinds: those that compute on the device and, pooling with very wide padding, those
-// that do not.
+// Contains layers that compute on the device, and one that does not: pooling with very wide
+// padding.
 constexpr char kMiddle[] = R"(
   layer { name: 'square' type: 'Reshape' bottom: 'h' top: 'q'
           reshape_param { shape { dim: 0 dim: 1 dim: 2 dim: 2 } } }
@@ -26,7 +26,7 @@ constexpr char kMiddle[] = R"(
   layer { name: 'sum' type: 'Eltwise' bottom: 'h' bottom: 'm' top: 'z' }
   layer { name: 'd' type: 'Dropout' bottom: 'z' top: 'z' dropout_param { dropout_ratio: 0.3 } })";
 
-// A regression whose hidden values are transformed from "h" to "z" by `middle`.
+// Returns a regression net in which `middle` transforms the hidden values from "h" to "z".
 std::string NetAround(const std::string& middle) {
   return fmt::format(R"(
     layer {{ name: "rows" type: "TestRows" top: "x" top: "t"
@@ -118,7 +118,7 @@ TEST(SimulatedDevice, KeepsLayersWithOneParameterTogether) {
   ExpectEqualTraining(*cpu, *device, 5);
 }
 
-// With share_diffs their gradients are computed together.
+// With share_diffs, the gradients of BatchNorm and Scale are computed together.
 TEST(SimulatedDevice, ScalesNormalizedValuesLikeTheCpu) {
   constexpr char kScale[] = "scale_param { bias_term: true filler { value: 1.5 } }";
   for (const auto& [normalized, scaled] : {std::pair("n", "z"), {"n", "n"}, {"h", "h"}}) {
@@ -143,7 +143,7 @@ TEST(SimulatedDevice, DoesNotFuseAScaleWithOtherReaders) {
     layer { name: 'sum' type: 'Eltwise' bottom: 'n' bottom: 's' top: 'z' })";
   auto cpu = MakeOn({}, "momentum: 0.9", middle);
   auto device = MakeOn(DeviceForTests(), "momentum: 0.9", middle);
-  // With four rows the variance is so small that rounding errors grow with each further step.
+  // With four rows, the variance is so small that rounding errors grow in each further iteration.
   ExpectEqualTraining(*cpu, *device, 1);
 }
 

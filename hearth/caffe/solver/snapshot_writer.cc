@@ -16,8 +16,8 @@ namespace hearth::caffe {
 SnapshotWriter::SnapshotWriter(const SolverParameter& param, std::string solver_file)
     : param_(param), solver_file_(std::move(solver_file)) {}
 
-// Caffe's rule: the solver's file without its extension, inside snapshot_prefix if that is a
-// folder.
+// Caffe's rule: if snapshot_prefix is a folder, the prefix is the solver file's name without
+// extension, in that folder.
 std::string SnapshotWriter::prefix() const {
   const std::string name = std::filesystem::path(storage::NameOf(solver_file_)).stem();
   if (!param_.has_snapshot_prefix()) return storage::Join(storage::FolderOf(solver_file_), name);
@@ -26,8 +26,8 @@ std::string SnapshotWriter::prefix() const {
   return there && there->is_folder ? storage::Join(prefix, name) : prefix;
 }
 
-// At the start: a folder that cannot be written to would otherwise end the training hours later, at
-// its first snapshot.
+// Called at the start, because training would otherwise fail hours later, at its first snapshot, if
+// the folder is not writable.
 void SnapshotWriter::Check() const {
   if (param_.snapshot() == 0) return;
   try {
@@ -58,7 +58,8 @@ SnapshotFiles SnapshotWriter::Write(Net& net, const std::function<SolverState()>
     MakeFolderOf(files.model);
     WriteModel(net.ToProto(param_.snapshot_diff()), files.model);
     written.push_back(files.model);
-    // Written second, so that a state always has its model; the seal last.
+    // The state is written after the model, so that every state has a model; the seal is written
+    // last.
     SolverState state = make_state();  // after the model's copy is freed
     state.set_learned_net(files.model);
     log::Info("Snapshotting solver state to {} file {}", format, files.state);
@@ -66,7 +67,7 @@ SnapshotFiles SnapshotWriter::Write(Net& net, const std::function<SolverState()>
     written.push_back(files.state);
     SealSnapshot(position, files);
   } catch (...) {
-    // A partial snapshot is useless, and a full disk needs its space.
+    // A partial snapshot is useless, and on a full disk its space is needed.
     for (const std::string& file : written) storage::For(file).DeleteQuietly(file);
     throw;
   }

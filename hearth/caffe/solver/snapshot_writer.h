@@ -12,17 +12,17 @@ namespace hearth::caffe {
 // Writes a solver's snapshots: <snapshot_prefix>_iter_<N>.caffemodel, .solverstate and their seal.
 class SnapshotWriter {
  public:
-  // `solver_file`: the path of the prototxt. `param` must outlive it.
+  // `solver_file` is the path of the prototxt. `param` must outlive this object.
   SnapshotWriter(const SolverParameter& param, std::string solver_file);
 
-  // snapshot_prefix, or Caffe's default for it.
+  // Returns snapshot_prefix or, if it is not set, Caffe's default.
   std::string prefix() const;
-  // Fails if snapshots at an interval cannot be written: an unwritable folder must not be found
-  // only after hours of training.
+  // Throws if param.snapshot is set and snapshots cannot be written, so that an unwritable folder
+  // is found before hours of training.
   void Check() const;
-  // Writes model, state (whose learned_net it sets) and seal, and returns their names. If one
-  // fails, removes those it has written. The state is made after the model is written, as both copy
-  // their values.
+  // Writes the model, the state (whose learned_net it sets) and the seal, and returns their names.
+  // If writing fails, deletes the files that it has written. Creates the state only after the model
+  // is written, because each of them copies its values.
   SnapshotFiles Write(Net& net, const std::function<SolverState()>& make_state,
                       const TrainingPosition& position) const;
 

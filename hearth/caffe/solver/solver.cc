@@ -17,15 +17,16 @@
 namespace hearth::caffe {
 namespace {
 
-// Distinguishes the snapshots of different programs with the same prefix.
+// Returns a random name, which distinguishes the snapshots of different programs with the same
+// prefix.
 std::string NewRunName() {
   std::random_device random;
   return fmt::format("{:08x}{:08x}{:08x}{:08x}", random(), random(), random(), random());
 }
 
-// Before the net is built, which takes longer.
+// Checks the parameters before the net is built, because building it takes longer.
 SolverParameter Checked(SolverParameter param) {
-  UpdateRule{param};  // checks its type and numbers
+  UpdateRule{param};  // the constructor checks the type and the numbers
   Require(param.iter_size() >= 1 && param.average_loss() >= 1, ErrorCode::kInvalidArgument,
           "the solver's iter_size and average_loss must be at least 1, found {} and {}",
           param.iter_size(), param.average_loss());
@@ -40,7 +41,7 @@ uint64_t SeedOf(const SolverParameter& param, const SolverOptions& options) {
   return param.random_seed() >= 0 ? static_cast<uint64_t>(param.random_seed()) : options.seed;
 }
 
-// Fills in what the options leave to the solver.
+// Fills in the options that the caller has left unset.
 SolverOptions Completed(SolverOptions options, const SolverParameter& param) {
   static SolverObserver no_observer;
   if (!options.observer) options.observer = &no_observer;
@@ -52,7 +53,7 @@ SolverOptions Completed(SolverOptions options, const SolverParameter& param) {
   context.rank = static_cast<int>(options.rank);
   context.ranks = options.ranks;
   context.seed = options.test_context.seed = seed;
-  if (param.debug_info()) context.share_diffs = false;  // like a single net
+  if (param.debug_info()) context.share_diffs = false;  // debug_info logs every layer's diffs
   return options;
 }
 
@@ -83,7 +84,7 @@ void Solver::Solve() {
     log::Info("Learning Rate Policy: {}", param_.lr_policy());
   }
   Step(param_.max_iter() - iteration_);
-  // The last iteration has written its snapshot already.
+  // The last iteration may already have written its snapshot.
   const bool just_done = param_.snapshot() > 0 && iteration_ % param_.snapshot() == 0;
   if (param_.snapshot_after_train() && !just_done) SnapshotOnRoot();
   if (stopped_) {
@@ -100,7 +101,7 @@ void Solver::Step(int iterations) {
   stopped_ = false;
   display_.Start(iteration_);
   while (iteration_ < stop_at_ && !stopped_) {
-    // Before the iteration, as in Caffe: iteration 0 tests the initial weights.
+    // As in Caffe, tests run before the iteration, so that iteration 0 tests the initial weights.
     const bool test_is_due = param_.test_interval() > 0 && iteration_ % param_.test_interval() == 0;
     if (test_is_due && (iteration_ > 0 || param_.test_initialization())) RunTests();
     RunIteration();
@@ -121,13 +122,13 @@ void Solver::RunIteration() {
   const std::string title =
       timeline::On() ? fmt::format("iteration {}", iteration_ + 1) : std::string();
   const timeline::Span span("solver", title);
-  // A separate random stream per rank and iteration: a resumed run gets the same one, for any
-  // number of ranks, without state in the snapshot.
+  // Each rank and iteration has a separate random stream. A resumed run therefore draws the same
+  // numbers, with any number of ranks, without state in the snapshot.
   options_.train_context.random->engine().seed(
       MixSeed(MixSeed(seed_, options_.rank), 1 + static_cast<uint64_t>(iteration_)));
   StepGradient gradient = ComputeGradient();
   if (gradient.all_weight == 0) {
-    // All ranks see the same sum, so all of them begin the next epoch here.
+    // The sum is the same on all ranks, so all of them begin the next epoch here.
     feed_.NextEpoch();
     gradient = ComputeGradient();
     if (gradient.all_weight <= 0) {
@@ -140,11 +141,11 @@ void Solver::RunIteration() {
   const auto loss = static_cast<float>(has_rows ? gradient.loss / gradient.local_weight
                                                 : std::numeric_limits<double>::quiet_NaN());
   if (has_rows) display_.AddLoss(loss);
-  // Caffe displays the loss and the rate of an iteration before its update, under the number of
-  // updates so far.
+  // Like Caffe, displays the loss and the rate of an iteration before its update, under the number
+  // of updates so far.
   const float rate = learning_rate_.At(iteration_);
   if (options_.is_root && display_.IsDue(iteration_)) display_.Log(iteration_, rate, *net_);
-  // Ranks that average periodically may have no gradient in this iteration.
+  // With periodic averaging, a rank without rows has no gradient in this iteration.
   if (gradient.weight > 0) update_.Apply(iteration_, rate, gradient.weight);
   ++iteration_;
   options_.sync->Updated(WeightsAreShown(), [this] {
@@ -171,11 +172,11 @@ bool Solver::WeightsAreShown() const {
 
 void Solver::DisplayLastLoss() {
   if (!options_.is_root || !display_.IsDue(iteration_)) return;
-  // As in Caffe, one more forward pass shows the loss after the last update; a feed may have no
-  // more rows.
+  // As in Caffe, an additional forward pass computes the loss after the last update. A feed may
+  // have no more rows.
   const std::optional<int64_t> rows = net_->Fetch();
   if (!rows || *rows > 0) {
-    // Only the root runs a forward pass here, which must not change statistics that all ranks keep
+    // Only the root runs this forward pass, so it must not change statistics that all ranks keep
     // equal.
     Tensor before;
     if (gradient_.averages_statistics()) before = net_->params().data().clone();
@@ -195,7 +196,8 @@ void Solver::set_base_lr(float base_lr) {
   learning_rate_.set_base_lr(base_lr);
 }
 
-// Not if layers change their parameters in Forward: devices would write them at the same time.
+// Returns false if layers change their parameters in Forward, because several threads would write
+// them at the same time.
 bool Solver::CanShareWeights() const {
   const std::vector<NetLayer>& layers = net_->layers();
   const bool writes = std::any_of(layers.begin(), layers.end(), [](const NetLayer& layer) {

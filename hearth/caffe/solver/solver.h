@@ -22,9 +22,9 @@
 
 namespace hearth::caffe {
 
-// The training loop of one net, as in Caffe: forward, backward, gradient mean, update, with
-// display, tests and snapshots at their intervals. One thread; only the Request functions may be
-// called from other threads.
+// The training loop of one net, as in Caffe: forward, backward, mean of the gradients, update;
+// display, tests and snapshots at their intervals. Not thread-safe, except for the Request
+// functions.
 class Solver {
  public:
   // Reads and builds the train net of `param` (net, net_param, train_net, train_net_param) and,
@@ -33,42 +33,45 @@ class Solver {
   Solver(const Solver&) = delete;
   Solver& operator=(const Solver&) = delete;
 
-  // Trains to max_iter: first test, iterations, last snapshot, last display and test. After
-  // RequestStop, writes a snapshot and returns at the end of an iteration.
+  // Trains to max_iter: runs the first test and all iterations, then the last snapshot, display and
+  // test. After RequestStop, writes a snapshot and returns at the end of an iteration.
   void Solve();
   // Runs `iterations` more iterations.
   void Step(int iterations);
 
-  // The part of an iteration after its passes, for programs that run forward and backward
-  // themselves: updates the weights from the net's diffs, the sum of iter_size passes, and
-  // increments the iteration.
+  // For programs that run forward and backward themselves: completes the iteration. Updates the
+  // weights from the net's diffs, which contain the sum of iter_size passes, and increments the
+  // iteration.
   void ApplyUpdate();
   // Changes the base_lr of the learning rate policy.
   void set_base_lr(float base_lr);
 
-  // Returns true if only the update changes the weights, on the CPU, so that solvers can share
+  // Returns true if solvers can share the weights: they are on the CPU, and only the update changes
   // them.
   bool CanShareWeights() const;
-  // Shares weights and history among the solvers of a process's threads, which have the same net
-  // and equal values: they use those of `owner`, one of the solvers, and each updates part `part`
-  // of `parts`. `wait` must return once all of them have called it; it is called after each update.
+  // Shares weights and history among solvers on several threads of a process, which must have the
+  // same net and equal values. All use the memory of `owner`, one of the solvers, and each updates
+  // part `part` of `parts`. `wait` is called after each update and must return once all of them
+  // have called it.
   void ShareWeights(Solver& owner, int part, int parts, std::function<void()> wait);
 
   // Copies weights by layer name from a comma-separated list of .caffemodel files.
   void LoadWeights(const std::string& uris);
-  // Resumes from a .solverstate: LoadSnapshot, then ResumeAt.
+  // Resumes from a .solverstate: LoadSnapshot(), then ResumeAt().
   void Restore(const std::string& state, const std::string& model = "");
-  // Reads weights (`model`, or the state's learned_net) and history. If the files are damaged,
-  // reads the previous snapshot and logs a line.
+  // Reads the weights (from `model`, or the state's learned_net) and the history. If the files are
+  // damaged, logs a line and reads the previous snapshot.
   TrainingPosition LoadSnapshot(const std::string& state, const std::string& model = "");
-  // Moves iteration and feed to a position: every rank calls it after one loaded the files.
+  // Moves the iteration and the feed to a position. One rank loads the files, then every rank calls
+  // this.
   Skipped ResumeAt(const TrainingPosition& position);
-  // Warns, naming the seal, if all ranks ran out of rows before the position; the next epoch begins
-  // there. `minibatches` is the largest number that any rank read.
+  // Warns, naming the seal, if all ranks ran out of rows before the position, so that the next
+  // epoch begins there. `minibatches` is the largest number that any rank read.
   void WarnIfShort(const TrainingPosition& position, int64_t minibatches) const;
-  // Writes <snapshot_prefix>_iter_<N>.caffemodel and .solverstate, seals them, returns their names.
+  // Writes <snapshot_prefix>_iter_<N>.caffemodel and .solverstate, seals them, and returns their
+  // names.
   std::pair<std::string, std::string> Snapshot();
-  // snapshot_prefix, or Caffe's default for it.
+  // Returns snapshot_prefix or, if it is not set, Caffe's default.
   std::string snapshot_prefix() const { return snapshots_.prefix(); }
 
   void RequestStop() { stop_requested_ = true; }
@@ -76,7 +79,7 @@ class Solver {
   // iteration.
   void RequestSnapshot() { snapshot_requested_ = true; }
 
-  // Runs every test net for its test_iter; logs the outputs' means as Caffe does.
+  // Runs every test net for its test_iter, and logs the means of the outputs as Caffe does.
   void TestAll() { tests_.RunAll(iteration_, *net_); }
 
   const SolverParameter& param() const { return param_; }
@@ -86,8 +89,9 @@ class Solver {
   float learning_rate() { return learning_rate_.At(iteration_); }
   float last_loss() const { return gradient_.last_loss(); }  // of the last forward pass
   bool stopped() const { return stopped_; }
-  // Flat history buffers in the layout of net().params(), one per history group. Must be made equal
-  // on all ranks together with the weights. Valid until the next iteration.
+  // Flat history buffers in the layout of net().params(), one per history group. A caller that
+  // makes the weights equal on all ranks must make these equal, too. Valid until the next
+  // iteration.
   std::vector<Tensor> history() { return update_.history(); }
 
  private:
@@ -113,7 +117,7 @@ class Solver {
   const SnapshotWriter snapshots_;
 
   int iteration_ = 0, stop_at_ = 0;
-  std::vector<SealedRows> rows_;  // of all ranks, for the snapshot being written
+  std::vector<SealedRows> rows_;  // rows read by all ranks, for the snapshot being written
   std::atomic<bool> stop_requested_{false}, snapshot_requested_{false};
   bool stopped_ = false;
 };

@@ -14,8 +14,8 @@ void MergeState(const NetState& from, NetState* to) {
   for (const std::string& stage : from.stage()) to->add_stage(stage);
 }
 
-// Merges the phase, then the net's own state, then the solver's, as Caffe's Solver::InitTrainNet
-// does: a later one overrides fields and adds stages.
+// Merges, in this order, the phase, the net's own state and the solver's state, as Caffe's
+// Solver::InitTrainNet does. A later one overrides fields and adds stages.
 NetParameter WithState(NetParameter net, Phase phase, const NetState& given) {
   NetState state;
   state.set_phase(phase);
@@ -48,12 +48,12 @@ std::vector<NetParameter> TestNetsOf(const SolverParameter& solver) {
   std::vector<NetParameter> nets(solver.test_net_param());
   for (const std::string& file : solver.test_net()) nets.push_back(ReadNet(file));
   const auto iterations = solver.test_iter().size();
-  // A net without train_ before it is for both phases, and serves the test_iter that have no net.
+  // `net` or `net_param` is for both phases, so it also serves each test_iter without a test net.
   const bool shared = solver.has_net() || solver.has_net_param();
   Require(
       shared ? nets.size() <= iterations : nets.size() == iterations, ErrorCode::kInvalidArgument,
       "the solver has {} test_iter for {} test net(s); set one for each", iterations, nets.size());
-  // The nets that are left after test_net_param and test_net are the shared net, one per test_iter.
+  // Adds the shared net for each test_iter that remains after test_net_param and test_net.
   while (nets.size() < iterations) nets.push_back(SharedNetOf(solver));
   Require(solver.test_state().empty() || solver.test_state().size() == nets.size(),
           ErrorCode::kInvalidArgument,

@@ -1,4 +1,4 @@
-// The nets of a solver's prototxt, each with its state.
+// The nets that a solver's prototxt configures, each with its state.
 #pragma once
 
 #include <memory>
@@ -9,13 +9,15 @@
 
 namespace hearth::caffe {
 
-// Exactly one of net, net_param, train_net, train_net_param must be set. Reads files.
+// Returns the train net. Exactly one of net, net_param, train_net, train_net_param must be set.
+// Reads files.
 NetParameter TrainNetOf(const SolverParameter& solver);
 
-// Returns one net per test_iter, taken from test_net_param, then test_net, then the train net.
+// Returns one net per test_iter: first those of test_net_param, then those of test_net, then the
+// net for both phases.
 std::vector<NetParameter> TestNetsOf(const SolverParameter& solver);
 
-// Builds one of them. `registry`: null for LayerRegistry::Default().
+// Builds one of these nets. If `registry` is null, uses LayerRegistry::Default().
 std::unique_ptr<Net> BuildNet(const NetParameter& param, NetContext context, Phase phase,
                               const LayerRegistry* registry);
 

@@ -1,4 +1,4 @@
-// Interface of the program that runs a solver: reports to it, and questions to it.
+// Interface with which a solver reports its progress to the program that runs it, and queries it.
 #pragma once
 
 #include <cstddef>
@@ -11,14 +11,14 @@
 
 namespace hearth::caffe {
 
-// Results of one iteration, for progress and tests.
+// Results of one iteration, for progress displays and tests.
 struct IterationReport {
-  int iteration;        // the one just completed, counted from 1
+  int iteration;        // number of the completed iteration, counted from 1
   float loss;           // mean over this solver's rows; NaN if it had none
-  float smoothed_loss;  // over average_loss iterations
+  float smoothed_loss;  // mean over average_loss iterations
   float learning_rate;
-  int64_t rows;            // of this solver; 0 if the net is not fed by rows
-  double rows_wait_s = 0;  // spent waiting for them
+  int64_t rows;            // read by this solver; 0 if the net is not fed by rows
+  double rows_wait_s = 0;  // time spent waiting for the rows
 };
 
 // Called from the solver's thread. An exception ends the training.
@@ -26,27 +26,28 @@ class SolverObserver {
  public:
   virtual ~SolverObserver() = default;
 
-  // Before every forward pass of the train net: for programs that set the data themselves.
+  // Called before every forward pass of the train net, for programs that set the data themselves.
   virtual void BeforeForward(Net& net) {}
-  // The gradient of an iteration is complete and, with several ranks, summed. An iteration in which
-  // no rank had rows is repeated in the next epoch.
+  // Called when the gradient of an iteration is complete and, with several ranks, summed. An
+  // iteration in which no rank had rows is repeated in the next epoch.
   virtual void OnGradient() {}
   virtual void OnIteration(const IterationReport& report) {}
 
-  // In place of the solver's test nets if SolverOptions.validates: on every solver when a test is
-  // due, also before the first iteration if test_initialization is set.
+  // Replaces the solver's test nets if SolverOptions.validates is set. Called on every solver when
+  // a test is due; before the first iteration, only if test_initialization is set.
   virtual void Validate(int iteration) {}
-  // Before every minibatch of the solver's tests; true interrupts the test.
+  // Called before every minibatch of the solver's tests. Returns true to interrupt the test.
   virtual bool TestIsInterrupted() { return false; }
-  // After each of the solver's tests: index of the net, and the means of its outputs, concatenated.
+  // Called after each of the solver's tests, with the index of the net and the means of its
+  // outputs, concatenated.
   virtual void OnTest(size_t index, Net& net, const std::vector<double>& means) {}
 
   // Returns the rows that every rank has read so far, for a snapshot's seal. Called on every solver
-  // when one is due.
+  // when a snapshot is due.
   virtual std::vector<SealedRows> GatherRows(int64_t epoch) { return {}; }
   // Adds the program's state to a snapshot's position.
   virtual void CompletePosition(TrainingPosition* position) const {}
-  // On the root, with the names of model and state, when a snapshot is complete.
+  // Called on the root when a snapshot is complete, with the names of model and state.
   virtual void OnSnapshot(const std::string& model, const std::string& state) {}
 };
 

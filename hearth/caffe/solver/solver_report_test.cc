@@ -9,7 +9,7 @@
 namespace hearth::caffe {
 namespace {
 
-// The lines that `solver` logs while it trains.
+// Returns the lines that a solver logs while it trains.
 std::vector<std::string> LinesOf(const std::string& solver_text, const std::string& net,
                                  bool is_root = true) {
   std::vector<std::string> lines;
@@ -51,7 +51,8 @@ TEST(SolverReport, OtherRanksDoNotLog) {
 }
 
 TEST(SolverReport, AveragesATestOverRows) {
-  // Three rows in minibatches of 2 and 1: the mean over rows, not over minibatches.
+  // With three rows in minibatches of 2 and 1, the mean over rows differs from the mean over
+  // minibatches.
   const auto by_two =
       LinesOf("max_iter: 0 test_iter: 2 test_interval: 1 random_seed: 1", RowsNet(2, 3));
   const auto at_once =

@@ -14,7 +14,7 @@
 namespace hearth::caffe {
 namespace {
 
-// Finds the model that a .solverstate names: at the recorded path, else in the state's folder.
+// Finds the model that a .solverstate names, at the recorded path or else in the state's folder.
 std::string FindModel(const std::string& named, const std::string& state_uri) {
   Require(!named.empty(), ErrorCode::kInvalidArgument,
           "{} has no learned_net; give the model with -weights", state_uri);
@@ -49,14 +49,14 @@ void Solver::SnapshotIfDue() {
   try {
     SnapshotOnRoot();
   } catch (const Error& error) {
-    // The disk may no longer be full at the next snapshot; the previous one still exists.
+    // The disk may have space again at the next snapshot, and the previous one still exists.
     if (error.code() != ErrorCode::kResourceExhausted) throw;
     log::Warning("No snapshot after iteration {}, training continues without it: {}", iteration_,
                  error.message());
   }
 }
 
-// Every solver participates: the root writes what all of them have read.
+// Called on every solver, because the root writes how many rows each of them has read.
 void Solver::SnapshotOnRoot() {
   rows_ = options_.observer->GatherRows(feed_.epoch());
   if (options_.is_root) Snapshot();
@@ -99,16 +99,17 @@ TrainingPosition Solver::LoadSnapshot(const std::string& state_uri, const std::s
   if (options_.is_root) log::Info("Restoring previous solver status from {}", files.state);
   const SolverState state = ReadState(files.state);
   if (files.model.empty()) files.model = FindModel(state.learned_net(), files.state);
-  // First the history, which is checked against the net: a state of another net fails before any
-  // weight has changed.
+  // Reads the history first, because it is checked against the net: the state of another net then
+  // fails before any weight has changed.
   update_.ReadHistory(state, files.state);
   net_->CopyTrainedLayersFrom(ReadModel(files.model));
   if (files.position) return *files.position;
-  log::Info("{} has no seal, as Caffe writes it: the feed begins an epoch", files.state);
+  log::Info("{} has no seal (Caffe writes none): the feed starts at the beginning of an epoch",
+            files.state);
   TrainingPosition position = Position();
   position.iteration = state.iter();
   position.current_step = state.current_step();
-  // Caffe's state does not tell how far the feed was.
+  // Caffe's state does not contain the feed's position.
   position.epoch = position.fetches = -1;
   position.counts.reset();
   return position;
@@ -119,18 +120,19 @@ Skipped Solver::ResumeAt(const TrainingPosition& position) {
   learning_rate_.set_current_step(position.current_step);
   display_.set_losses({position.losses.begin(), position.losses.end()});
   if (!position.has_feed_position()) return {};
-  // Spooled rows are read in stored order first, in later epochs in an order drawn from the seed.
+  // Spooled rows are read in stored order in the first epoch, and in a random order from the seed
+  // in later epochs.
   const bool as_stored = position.epoch == 0 && !options_.shuffles_first_epoch;
   const bool same_order = position.seed == seed_ || as_stored;
   if (options_.is_root && position.seed != seed_) {
     log::Warning(
-        "The snapshot was made with seed {}, this run has {}: rows and random numbers "
-        "have another order{}",
+        "The snapshot was made with seed {}, but this run has {}: rows and random numbers come in "
+        "another order{}",
         position.seed, seed_, same_order ? "" : ", and its epoch begins again");
   }
   const bool same_ranks = position.ranks == options_.ranks;
   if (options_.is_root && !same_ranks) {
-    log::Warning("The snapshot was made by {} ranks, this run has {}: its epoch begins again",
+    log::Warning("The snapshot was made by {} ranks, but this run has {}: its epoch begins again",
                  position.ranks, options_.ranks);
   }
   if (param_.max_iter() > 0 && iteration_ > param_.max_iter()) {
@@ -138,7 +140,7 @@ Skipped Solver::ResumeAt(const TrainingPosition& position) {
               param_.max_iter());
     return {};
   }
-  // No iteration took more minibatches than this.
+  // No iteration read more minibatches than this.
   const int64_t most = int64_t{iteration_} * param_.iter_size();
   return feed_.SkipTo(position.epoch, same_ranks && same_order ? position.fetches : 0, most);
 }
@@ -146,7 +148,8 @@ Skipped Solver::ResumeAt(const TrainingPosition& position) {
 void Solver::WarnIfShort(const TrainingPosition& position, int64_t minibatches) const {
   const bool went_there = position.has_feed_position() && position.ranks == options_.ranks &&
                           position.epoch == feed_.epoch() && position.fetches == feed_.fetches();
-  // In the last iteration before the position some rank had rows, though not in all of its passes.
+  // In the last iteration before the position, only some passes may have had rows, so fewer than
+  // iter_size minibatches may be missing.
   if (!options_.is_root || !went_there) return;
   if (position.fetches - minibatches < param_.iter_size()) return;
   log::Warning(

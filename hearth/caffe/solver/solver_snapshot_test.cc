@@ -25,7 +25,8 @@ class SolverSnapshotTest : public testing::Test {
   }
   ~SolverSnapshotTest() override { fs::remove_all(folder_); }
 
-  // Dropout draws random numbers in every iteration; 10 rows at 4 make partial minibatches.
+  // Dropout draws random numbers in every iteration, and 10 rows in minibatches of 4 include a
+  // partial one.
   std::unique_ptr<Solver> Make(const std::string& text = "", const std::string& net = Net()) {
     SolverParameter param = ParseSolver(
         fmt::format("base_lr: 0.1 lr_policy: 'multistep' gamma: 0.5 stepvalue: 3 stepvalue: 8 "
@@ -64,7 +65,7 @@ TEST_P(Resume, EqualsAnUninterruptedRunBitForBit) {
     straight->Step(11 - at);
     const IterationReport expected = last_;
     auto resumed = Make(GetParam());
-    resumed->Step(2);  // overwritten by the resume
+    resumed->Step(2);  // the resume below must overwrite this
     resumed = Make(GetParam());
     resumed->Restore(state);
     EXPECT_EQ(resumed->iteration(), at);
@@ -126,7 +127,8 @@ TEST_F(SolverSnapshotTest, APositionBeyondItsEpochIsReportedAndTheNextEpochBegin
   EXPECT_EQ(last_.rows, 4);
 }
 
-// Another seed gives all epochs but the first another order: no row may come twice in one.
+// With another seed, every epoch but the first has another order. The epoch restarts, because
+// otherwise some rows would come twice.
 TEST_F(SolverSnapshotTest, WithAnotherSeedALaterEpochRestarts) {
   for (const auto& [iterations, rows] : {std::pair{2, 8}, std::pair{5, 0}}) {
     auto solver = Make("random_seed: 7");
@@ -154,7 +156,7 @@ TEST_F(SolverSnapshotTest, AFailedSnapshotLeavesNoFile) {
   for (const char* name : {"a_iter_1.caffemodel", "a_iter_1.solverstate", "a_iter_1.hearth.json"}) {
     auto solver = Make();
     solver->Step(1);
-    fs::create_directories(folder_ / name / "in the way");  // renaming to this name fails
+    fs::create_directories(folder_ / name / "in the way");  // prevents renaming to this name
     EXPECT_THAT([&] { solver->Snapshot(); }, ThrowsMessage<Error>(HasSubstr(name)));
     EXPECT_EQ(std::distance(fs::directory_iterator(folder_), {}), 1) << name;
     fs::remove_all(folder_ / name);
@@ -183,7 +185,7 @@ TEST_F(SolverSnapshotTest, OfAnotherSolverTypeIsRejected) {
   auto adam = Make("type: 'Adam'");
   EXPECT_THAT([&] { adam->Restore(state); },
               ThrowsMessage<Error>(
-                  HasSubstr("holds 4 history blobs, solver type Adam on this net needs 8")));
+                  HasSubstr("holds 4 history blobs, but solver type Adam needs 8 for this net")));
 }
 
 TEST_F(SolverSnapshotTest, InHdf5HasCaffesNames) {

@@ -74,7 +74,8 @@ class InProcessSync {
   std::barrier<> barrier_;
 };
 
-// Weights and history of `nets.size()` solvers that train together, after `steps` steps.
+// Returns weights and history of `nets.size()` solvers that trained together for `steps`
+// iterations.
 std::vector<Tensor> TrainTogether(const std::string& solver, const std::vector<std::string>& nets,
                                   int steps, std::vector<std::vector<int64_t>>* rows = nullptr) {
   const auto ranks = static_cast<int>(nets.size());
@@ -162,8 +163,8 @@ TEST(Solver, TreatsTwoHalfBatchesAsOneBatch) {
   EXPECT_TRUE(AllClose(Weights(*whole), Weights(*halves), 1e-5, 1e-7));
 }
 
-// Data-parallel training is exact: N solvers at batch B/N equal one solver at batch B, including
-// clipping, iter_size, decay and history.
+// Data-parallel training is exact: N solvers with batch size B/N equal one solver with batch size
+// B, including clipping, iter_size, decay and history.
 TEST(Solver, SeveralEqualOneSolverOnAllRows) {
   const std::string options = std::string(kSgd) + "clip_gradients: 0.05 iter_size: 2";
   const auto alone = TrainTogether(options, {RowsNet(4, 4)}, 10);

@@ -12,7 +12,7 @@
 namespace hearth::caffe {
 namespace {
 
-// Reads the next minibatch, from the next epoch if this one has ended.
+// Reads the next minibatch. If the epoch has ended, starts the next one.
 std::optional<int64_t> FetchAround(Net& net) {
   std::optional<int64_t> rows = net.Fetch();
   if (rows && *rows == 0) {
@@ -46,7 +46,8 @@ void TestNets::RunAll(int iteration, Net& trained) {
 void TestNets::Run(size_t index, int iteration, Net& trained) {
   log::Info("Iteration {}, Testing net (#{})", iteration, index);
   Net& net = *nets_[index];
-  // Each time, since layers may keep other forms of their weights, which are dropped here.
+  // Repeated before each test, because layers may have cached other forms of their weights, which
+  // this call drops.
   net.ShareTrainedLayersWith(trained);
   std::vector<double> sums;
   double loss = 0, weight = 0;
@@ -55,8 +56,8 @@ void TestNets::Run(size_t index, int iteration, Net& trained) {
       log::Info("Test interrupted.");
       return;
     }
-    // Minibatches count by their rows, as the last one of an epoch may be smaller; Caffe's are all
-    // of one size.
+    // Minibatches are weighted by their number of rows, because the last one of an epoch may be
+    // smaller. In Caffe, all have one size.
     const auto part = static_cast<double>(FetchAround(net).value_or(1));
     loss += part * net.Forward();
     AddOutputs(net, part, &sums);

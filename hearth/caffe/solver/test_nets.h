@@ -13,12 +13,12 @@ namespace hearth::caffe {
 // The test nets of a solver, which share its weights.
 class TestNets {
  public:
-  // Builds the nets of `param` on the root, unless the observer validates; `seed` is for their
-  // random numbers. `param` and `options` must outlive it.
+  // Builds the nets of `param` on the root, unless the observer validates. `seed` seeds their
+  // random numbers. `param` and `options` must outlive this object.
   TestNets(const SolverParameter& param, const SolverOptions& options, uint64_t seed);
 
-  // Runs every net for its test_iter with the weights of `trained`; logs the outputs' means as
-  // Caffe does.
+  // Runs every net for its test_iter with the weights of `trained`, and logs the means of the
+  // outputs as Caffe does.
   void RunAll(int iteration, Net& trained);
 
   const std::vector<std::unique_ptr<Net>>& nets() const { return nets_; }

@@ -15,7 +15,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// Keeps the means of the tests; may interrupt them.
+// Records the means of the tests, and can interrupt them.
 class TestObserver final : public SolverObserver {
  public:
   bool TestIsInterrupted() override { return minibatches_left-- == 0; }
@@ -24,7 +24,7 @@ class TestObserver final : public SolverObserver {
     means = values;
   }
 
-  int minibatches_left = -1;  // until the interruption
+  int minibatches_left = -1;  // minibatches until the interruption
   std::vector<size_t> indices;
   std::vector<double> means;
 };
@@ -71,7 +71,7 @@ TEST_F(TestNetsTest, AreBuiltOnTheRootOnlyUnlessTheObserverValidates) {
 }
 
 TEST_F(TestNetsTest, NeedATestInterval) {
-  for (const bool is_root : {true, false}) {  // all ranks fail alike
+  for (const bool is_root : {true, false}) {  // all ranks must fail
     options_.is_root = is_root;
     const Error error = Thrown([&] { Build("test_iter: 3"); });
     EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);

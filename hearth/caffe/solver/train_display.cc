@@ -13,7 +13,7 @@ void TrainDisplay::Start(int iteration) {
   last_iteration_ = iteration;
 }
 
-// The mean of the last average_loss losses; at the start, of those that exist.
+// Computes the mean of the last average_loss losses, or of all losses if there are fewer.
 void TrainDisplay::AddLoss(float loss) {
   losses_.push_back(loss);
   if (losses_.size() > static_cast<size_t>(param_.average_loss())) losses_.pop_front();

@@ -9,22 +9,22 @@
 
 namespace hearth::caffe {
 
-// The loss of a training, averaged over iterations, and its lines in Caffe's log format.
+// The training loss, averaged over iterations, and its lines in Caffe's log format.
 class TrainDisplay {
  public:
-  // `param` must outlive it.
+  // `param` must outlive this object.
   explicit TrainDisplay(const SolverParameter& param) : param_(param) {}
 
-  // Training starts or continues at `iteration`: the measured time begins.
+  // Called when training starts or continues at `iteration`. Starts the measurement of speed.
   void Start(int iteration);
   void AddLoss(float loss);
-  // Over the last average_loss iterations.
+  // Mean over the last average_loss iterations.
   float smoothed_loss() const { return smoothed_loss_; }
   // The losses that the average covers, for snapshots.
   const std::deque<float>& losses() const { return losses_; }
   void set_losses(std::deque<float> losses) { losses_ = std::move(losses); }
 
-  // Every param.display iterations.
+  // Returns true every param.display iterations.
   bool IsDue(int iteration) const;
   // Logs speed, loss, outputs and learning rate.
   void Log(int iteration, float rate, Net& net);

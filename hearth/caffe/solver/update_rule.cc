@@ -18,8 +18,8 @@ namespace {
 constexpr int64_t kMinUpdateValues = 65536;
 
 // Calls step(i, gradient) for weights [begin, end) with their regularized gradients. L1 or L2 is
-// chosen outside of the loops, so that they vectorize; `step` is a copy, which cannot alias the
-// arrays that it stores to.
+// chosen outside of the loops, so that they vectorize. `step` is passed by value, so that it cannot
+// alias the arrays to which it stores.
 template <typename Step>
 HEARTH_FOR_EACH_CPU void StepRange(const ParamUpdate& u, bool l1, Step step, int64_t begin,
                                    int64_t end) {
@@ -46,7 +46,7 @@ void ForEachGradient(const ParamUpdate& u, bool l1, Step step) {
               [&](int64_t begin, int64_t end) { StepRange(u, l1, step, begin, end); });
 }
 
-// One parameter of a TensorUpdate, with its regularised gradient.
+// One parameter of a TensorUpdate, with its regularized gradient.
 struct OneUpdate {
   Tensor data, gradient, history, second_history;
 };
@@ -65,7 +65,7 @@ void ForEachParameter(const TensorUpdate& u, bool l1, Step step) {
   }
 }
 
-// All regularized gradients, in a few launches.
+// Computes all regularized gradients in a few kernel launches.
 std::vector<Tensor> GradientsOf(const TensorUpdate& u, bool l1) {
   std::vector<Tensor> gradients = device::foreach_mul(u.diff, u.gradient_scale);
   if (u.decay != 0) {
@@ -89,7 +89,7 @@ void Sgd(const RuleNumbers& n, const TensorUpdate& u, int) {
   device::foreach_sub_(u.data, u.history[0]);
 }
 
-// With g the gradient, r the rate and m the momentum: h' = r g + m h; w -= (1 + m) h' - m h.
+// Gradient g, rate r, momentum m: h' = r g + m h; w -= (1 + m) h' - m h.
 void Nesterov(const RuleNumbers& n, const ParamUpdate& u, int) {
   float *data = u.data, *history = u.history[0];
   ForEachGradient(u, n.l1, [=, rate = u.rate, momentum = n.momentum](int64_t i, float gradient) {
@@ -123,7 +123,7 @@ void AdaGrad(const RuleNumbers& n, const TensorUpdate& u, int) {
   });
 }
 
-// h = k h + (1 - k) g^2, with k = rms_decay; w -= r g / (sqrt(h) + delta).
+// With k = rms_decay: h = k h + (1 - k) g^2; w -= r g / (sqrt(h) + delta).
 void RmsProp(const RuleNumbers& n, const ParamUpdate& u, int) {
   float *data = u.data, *history = u.history[0];
   ForEachGradient(
@@ -140,7 +140,8 @@ void RmsProp(const RuleNumbers& n, const TensorUpdate& u, int) {
   });
 }
 
-// history[0]: squared gradients; history[1]: squared updates. momentum is the decay of both.
+// history[0] contains squared gradients, history[1] squared updates. momentum is the decay rate of
+// both.
 void AdaDelta(const RuleNumbers& n, const ParamUpdate& u, int) {
   float *data = u.data, *gradients = u.history[0], *updates = u.history[1];
   ForEachGradient(
@@ -169,7 +170,7 @@ double AdamCorrection(const RuleNumbers& n, int iteration) {
   return std::sqrt(1 - std::pow(double{n.momentum2}, t)) / (1 - std::pow(double{n.momentum}, t));
 }
 
-// history[0]: mean gradients; history[1]: mean squared gradients.
+// history[0] contains mean gradients, history[1] mean squared gradients.
 void Adam(const RuleNumbers& n, const ParamUpdate& u, int iteration) {
   float *data = u.data, *mean = u.history[0], *square = u.history[1];
   const auto rate = static_cast<float>(u.rate * AdamCorrection(n, iteration));

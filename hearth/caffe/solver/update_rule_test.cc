@@ -14,7 +14,7 @@
 namespace hearth::caffe {
 namespace {
 
-// One weight of 1 with gradient 0.5, halved by the scale, over two steps at rate 0.1.
+// One weight of 1 with gradient 0.5, which the scale halves, over two iterations at rate 0.1.
 struct Weight {
   float data = 1, diff = 0.5f, history[2] = {0, 0};
 
@@ -57,7 +57,7 @@ TEST(UpdateRule, UpdatesEveryWeightOfALargeParameter) {
   EXPECT_THAT(history, testing::Each(0.25f));
 }
 
-// Ranks with different numbers of threads or devices divide a parameter differently.
+// Ranks may have different numbers of threads or devices, and then divide a parameter differently.
 TEST(UpdateRule, BitsDoNotDependOnHowAParameterIsDivided) {
   constexpr int64_t kCount = 27;
   for (const char* type : {"SGD", "Nesterov", "AdaGrad", "RMSProp", "AdaDelta", "Adam"}) {

@@ -25,7 +25,7 @@ WeightUpdate::WeightUpdate(const SolverParameter& param, const SolverOptions& op
       end_(net.params().layout().size) {
   for (int i = 0; i < rule_.history_count(); ++i) {
     history_.emplace_back(Shape{end_}).set_device(options.train_context.device);
-    // Threads that share it must not allocate its memory on first use.
+    // Allocated here, because threads that share the history must not allocate it on first use.
     history_.back().device_data();
   }
 }
@@ -34,8 +34,8 @@ void WeightUpdate::Apply(int iteration, float rate, double weight) {
   const timeline::Span span("solver", "update");
   const NetParams& params = net_.params();
   const float scale = GradientScale(weight);
-  // Parameters with the same rate and decay are updated by one call: for a small layer a launch on
-  // a GPU costs more than its work.
+  // One call updates all parameters with the same rate and decay, because for a small layer, a
+  // launch on a GPU takes longer than its work.
   std::map<std::pair<float, float>, TensorUpdate> on_device;
   for (size_t i = 0; i < params.learnable().size(); ++i) {
     const LearnableParam& param = params.learnable()[i];
@@ -52,12 +52,12 @@ void WeightUpdate::Apply(int iteration, float rate, double weight) {
     update.gradient_scale = scale;
     rule_.Apply(update, iteration);
   }
-  // Devices that share the weights must not run forward before all ranges are updated.
+  // Threads that share the weights must not run forward before all ranges are updated.
   if (wait_) wait_();
 }
 
-// The diffs hold the sum over all ranks and passes of gradients that are means over full
-// minibatches. Caffe clips the sum over passes of the mean over ranks.
+// The diffs contain the sum, over all ranks and passes, of gradients that are means over full
+// minibatches. Caffe clips the sum over the passes of the mean over the ranks.
 float WeightUpdate::GradientScale(double weight) {
   const double iter_size = param_.iter_size();
   double scale = iter_size / weight;
@@ -83,7 +83,8 @@ double WeightUpdate::GradientNorm() {
   return std::sqrt(SumOfSquares(diff.data_ptr(), diff.numel()));
 }
 
-// Not from params.data(): the weights may be another net's (ShareTrainedLayersWith).
+// Uses the blob, not params.data(), because the weights may be another net's
+// (ShareTrainedLayersWith).
 void WeightUpdate::AddToUpdate(size_t index, TensorUpdate* update) {
   const ParamLayout::Slice slice = net_.params().layout().slices[index];
   Blob& blob = *net_.params().learnable()[index].blob;
@@ -96,8 +97,8 @@ void WeightUpdate::AddToUpdate(size_t index, TensorUpdate* update) {
 
 void WeightUpdate::UpdateOnHost(size_t index, const ParamUpdate& rates, int iteration) {
   const ParamLayout::Slice slice = net_.params().layout().slices[index];
-  // Devices that share weights update a range of the array each, which may begin or end inside a
-  // parameter.
+  // Each of the solvers that share weights updates a range of the array, which may begin or end
+  // inside a parameter.
   const int64_t begin = std::max(slice.offset, begin_);
   const int64_t end = std::min(slice.offset + slice.count, end_);
   if (begin >= end) return;
@@ -128,7 +129,7 @@ std::vector<Tensor> WeightUpdate::history() {
 
 void WeightUpdate::WriteHistory(SolverState* state) {
   const NetParams& params = net_.params();
-  // Caffe's order: all parameters of the first history, then all of the second.
+  // As in Caffe, all parameters of the first history come first, then all of the second.
   for (const Tensor& group : history()) {
     for (size_t i = 0; i < params.learnable().size(); ++i) {
       const ParamLayout::Slice slice = params.layout().slices[i];
@@ -143,17 +144,16 @@ void WeightUpdate::WriteHistory(SolverState* state) {
 void WeightUpdate::ReadHistory(const SolverState& state, const std::string& uri) {
   const NetParams& params = net_.params();
   const size_t count = params.learnable().size();
-  Require(
-      state.history().size() == count * history_.size(), ErrorCode::kInvalidArgument,
-      "{} holds {} history blobs, solver type {} on this net needs {}; it may be of another net "
-      "or solver type",
-      uri, state.history().size(), param_.type(), count * history_.size());
+  Require(state.history().size() == count * history_.size(), ErrorCode::kInvalidArgument,
+          "{} holds {} history blobs, but solver type {} needs {} for this net; the file may be of "
+          "another net or solver type",
+          uri, state.history().size(), param_.type(), count * history_.size());
   for (size_t i = 0; i < state.history().size(); ++i) {
     const BlobProto& blob = state.history()[i];
     const ParamLayout::Slice slice = params.layout().slices[i % count];
     const Blob& param = *params.learnable()[i % count].blob;
     Require(HasShapeOf(param, blob), ErrorCode::kInvalidArgument,
-            "{}: history blob {} has shape {}, the parameter has {}", uri, i, ShapeString(blob),
+            "{}: history blob {} has shape {}, but the parameter has {}", uri, i, ShapeString(blob),
             param.ShapeString());
     Blob history(param.shape());
     history.BindData(history_[i / count].data().narrow(0, slice.offset, slice.count));

@@ -17,22 +17,23 @@ namespace hearth::caffe {
 // Used by the solver's thread.
 class WeightUpdate {
  public:
-  // Allocates the history on the net's device. All parameters must outlive it.
+  // Allocates the history on the net's device. All arguments must outlive this object.
   WeightUpdate(const SolverParameter& param, const SolverOptions& options, Net& net);
 
   // Updates weights and history in iteration `iteration` with learning rate `rate`. The
   // diffs are the sum over `weight` minibatches. Clips the gradient first.
   void Apply(int iteration, float rate, double weight);
 
-  // Shares the history of `owner`, whose net's weights `net` already shares, and updates part
-  // `part` of `parts`. Calls `wait` after each update.
+  // Shares the history of `owner`, with whose net `net` already shares the weights, and updates
+  // part `part` of `parts`. Calls `wait` after each update.
   void Share(WeightUpdate& owner, int part, int parts, std::function<void()> wait);
 
   // See Solver::history().
   std::vector<Tensor> history();
-  // As the history blobs of a solver state: for each group, one per parameter.
+  // Writes the history blobs of a solver state: for each group, one blob per parameter.
   void WriteHistory(SolverState* state);
-  // Throws kInvalidArgument, naming the state's file, if it is of another net or solver type.
+  // Throws kInvalidArgument, naming the state's file, if the state is from another net or solver
+  // type.
   void ReadHistory(const SolverState& state, const std::string& uri);
 
  private:
@@ -46,7 +47,7 @@ class WeightUpdate {
   const bool is_root_, on_device_;
   const UpdateRule rule_;
   std::vector<Blob> history_;
-  // The part of the flat buffers that this solver updates, and the barrier after the update.
+  // The range of the flat buffers that this solver updates, and the barrier after the update.
   int64_t begin_ = 0, end_ = 0;
   std::function<void()> wait_;
 };

@@ -35,7 +35,7 @@ class WeightUpdateTest : public testing::Test {
     diff.fill_(0.5);
   }
   static SolverParameter Param(const std::string& text) { return ParseSolver(text, "solver"); }
-  // The first weight of each parameter.
+  // Returns the first weight of each parameter.
   static std::vector<float> FirstWeights(Net& net) {
     std::vector<float> weights;
     for (const LearnableParam& param : net.params().learnable()) {
@@ -60,7 +60,7 @@ TEST_F(WeightUpdateTest, MultipliesRateAndDecayByEachParametersOwn) {
   EXPECT_FLOAT_EQ(weights[2], 1 - 0.1F * (0.5F + 0.2F));
 }
 
-// Diffs are sums over minibatches, of which partial ones count as their share.
+// Diffs are sums over minibatches. A partial minibatch counts as its fraction of batch_size.
 TEST_F(WeightUpdateTest, DividesTheGradientByItsMinibatches) {
   const SolverParameter param = Param(std::string(kPlain) + "iter_size: 2");
   WeightUpdate update(param, options_, *net_);
@@ -68,7 +68,7 @@ TEST_F(WeightUpdateTest, DividesTheGradientByItsMinibatches) {
   EXPECT_FLOAT_EQ(FirstWeights(*net_)[0], 1 - 0.1F * 0.5F / 2.5F);
 }
 
-// Caffe's limit is of the sum over iter_size passes.
+// Caffe limits the norm of the sum over iter_size passes.
 TEST_F(WeightUpdateTest, ClipsTheGradientsNormAndLogsIt) {
   for (const int passes : {1, 2}) {
     Reset(*net_);
@@ -103,7 +103,7 @@ TEST_F(WeightUpdateTest, DoesNotClipASmallerGradientAndLogsOnTheRootOnly) {
   EXPECT_EQ(lines, 0);
 }
 
-// Two solvers with one memory of weights and history, each of which updates a half of it.
+// Two solvers share the memory of weights and history, and each updates one half of it.
 TEST_F(WeightUpdateTest, SharedPartsEqualOneUpdate) {
   const SolverParameter param = Param(std::string(kPlain) + "momentum: 0.9");
   const std::unique_ptr<Net> alone = NewNet(), second = NewNet();
@@ -126,7 +126,7 @@ TEST_F(WeightUpdateTest, SharedPartsEqualOneUpdate) {
   EXPECT_TRUE(Equal(second_half.history()[0], whole.history()[0]));
 }
 
-// Adam has two groups.
+// Adam has two history groups.
 TEST_F(WeightUpdateTest, ContinuesFromAHistoryThatItWrote) {
   const SolverParameter param =
       Param(std::string(kPlain) + "type: 'Adam' momentum: 0.9 momentum2: 0.999 delta: 1e-8");
@@ -157,7 +157,7 @@ TEST_F(WeightUpdateTest, RejectsTheHistoryOfAnotherSolverTypeOrNet) {
   const Error count = Thrown([&] { update.ReadHistory(state, "a.solverstate"); });
   EXPECT_EQ(count.code(), ErrorCode::kInvalidArgument);
   EXPECT_THAT(count.message(), AllOf(HasSubstr("a.solverstate holds 8 history blobs"),
-                                     HasSubstr("SGD on this net needs 4")));
+                                     HasSubstr("SGD needs 4 for this net")));
   state = SolverState();
   update.WriteHistory(&state);
   *state.mutable_history(1)->mutable_shape()->mutable_dim() = {2, 2};

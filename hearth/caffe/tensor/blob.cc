@@ -25,8 +25,8 @@ int64_t CheckedCount(const Shape& shape) {
   return *count;
 }
 
-// Runs a function that may allocate the blob's memory; an out-of-memory error then has the blob's
-// shape instead of the tensor library's text.
+// Calls `take`, which may allocate the blob's memory. If memory is exhausted, the error names the
+// blob's shape instead of the tensor library's message.
 template <typename Take>
 decltype(auto) TakeMemory(const Blob& blob, Take take) {
   try {
@@ -46,13 +46,14 @@ void RequireRoom(const Tensor& flat, int64_t count) {
 }  // namespace
 
 void Blob::Reshape(Shape shape) {
-  // A new blob has the shape of a single value, but no values yet: its first Reshape({}) counts.
+  // The shape of a new blob is already {}, but it has no values, so its first Reshape({}) must not
+  // return here.
   if (shape == shape_ && (count_ > 0 || !shape.empty())) return;
-  // Before any member changes: if it throws, the blob stays as it was.
+  // Computed before any member changes, so the blob is unchanged if this throws.
   const int64_t count = CheckedCount(shape);
   shape_ = std::move(shape);
   count_ = count;
-  // The memory stays; views of the new shape are made on the next request.
+  // The memory is kept. Views with the new shape are created on the next request.
   data_.DropViews();
   diff_.DropViews();
 }
@@ -91,8 +92,9 @@ Tensor Blob::View(const Tensor& memory) const {
   return flat.view({shape_[0], shape_[2], shape_[3], shape_[1]}).permute({0, 3, 1, 2});
 }
 
-// Memory only grows: a smaller minibatch uses the front of a larger one's. Growing ends the sharing
-// with other blobs; Split and others share again in each Reshape.
+// Memory only grows: a smaller minibatch uses the beginning of a larger one's memory. When memory
+// grows, it is no longer shared with other blobs; Split and similar layers share it again in each
+// Reshape.
 SyncedArray& Blob::Values::Memory(const Blob& blob) {
   if (!memory || memory->count() < blob.count_) {
     memory = std::make_shared<SyncedArray>(blob.count_, blob.device_);
@@ -100,7 +102,7 @@ SyncedArray& Blob::Values::Memory(const Blob& blob) {
   return *memory;
 }
 
-// Requests the memory each time, even if there is a view: that updates the host's copy.
+// Requests the memory even if a view exists, because the request updates the host's copy.
 Tensor& Blob::Values::Host(const Blob& blob) {
   const Tensor& flat = TakeMemory(blob, [&]() -> const Tensor& { return Memory(blob).host(); });
   if (!host.defined()) host = blob.View(flat);
@@ -113,8 +115,8 @@ Tensor& Blob::Values::Device(const Blob& blob) {
   return DeviceView(blob, flat);
 }
 
-// SetOnDevice() may have replaced the device's memory, also through another blob that shares it, so
-// the view may be of the old one. The host's memory is never replaced.
+// The view may refer to old memory, because SetOnDevice() may have replaced the device's memory,
+// possibly through another blob that shares it. The host's memory is never replaced.
 Tensor& Blob::Values::DeviceView(const Blob& blob, const Tensor& flat) {
   if (!device.defined() || !device.is_alias_of(flat)) device = blob.View(flat);
   return device;
@@ -130,8 +132,8 @@ const Tensor& Blob::Values::ReadOnDevice(const Blob& blob) {
 void Blob::Values::SetOnDevice(const Blob& blob, const Tensor& values) {
   SyncedArray& array = Memory(blob);
   const bool fits = array.count() == values.numel();
-  // Otherwise (a larger array, or values in another order) the array keeps its memory and gets a
-  // copy.
+  // If the array is larger or the values are in another order, the array keeps its memory and the
+  // values are copied.
   if (blob.device_.separate && fits && values.is_contiguous()) {
     array.Adopt(values.view({-1}));
   } else {
@@ -144,7 +146,7 @@ const float* Blob::Values::Read(const Blob& blob) {
 }
 
 void Blob::Values::Share(const Values& other) {
-  // A net shares again at every reshape; almost always nothing has changed.
+  // A net shares memory again in every reshape, almost always with no change.
   if (memory && memory == other.memory) return;
   memory = other.memory;
   DropViews();
@@ -179,7 +181,7 @@ void Blob::AddToDeviceDiff(const Tensor& values) {
 
 Blob::Sum Blob::diff_to_add_to() {
   SyncedArray& memory = diff_.Memory(*this);
-  // Asked first, since the request to overwrite ends the state of being cleared.
+  // Queried first, because device_to_overwrite() resets it.
   const float beta = memory.is_zero() ? 0.f : 1.f;
   TakeMemory(*this, [&] { memory.device_to_overwrite(); });
   return {device_diff(), beta};
@@ -190,8 +192,8 @@ void Blob::set_device(const ComputeDevice& device) {
   device_ = device;
   for (Values* values : {&data_, &diff_}) {
     if (!values->memory) continue;
-    // By way of the host, as both devices can copy from and to it. Blobs that shared the old memory
-    // keep it.
+    // Copies through the host, because the host can exchange data with both devices. Blobs that
+    // shared the old memory keep using it.
     const Tensor before = values->memory->host();
     values->memory = std::make_shared<SyncedArray>(before.numel(), device);
     values->memory->host().copy_(before);
@@ -202,8 +204,8 @@ void Blob::set_device(const ComputeDevice& device) {
 void Blob::ShareData(Blob& other) {
   Require(count_ == other.count_, ErrorCode::kInternal,
           "blobs of shapes {} and {} cannot share data", ShapeString(), other.ShapeString());
-  // Allocated now if need be: two blobs without memory would not share what one of them takes
-  // later.
+  // Allocates the memory if necessary. Otherwise, memory that one of the two blobs allocates later
+  // would not be shared.
   other.data_.Memory(other);
   data_.Share(other.data_);
 }
@@ -224,7 +226,7 @@ void Blob::BindDiff(Tensor flat, Tensor device) {
 }
 
 void Blob::BindDiff(SyncedArray::Take take) {
-  // A diff that is never requested takes no memory.
+  // A diff that is never requested uses no memory.
   diff_.memory = std::make_shared<SyncedArray>(count_, device_, std::move(take));
   diff_.DropViews();
 }

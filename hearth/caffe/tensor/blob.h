@@ -9,21 +9,21 @@
 
 namespace hearth::caffe {
 
-// Memory layout of a blob with four axes. Convolution kernels are fastest with kChannelsLast
-// (NHWC); blobs with any other number of axes are row-major.
+// The memory layout of a blob with four axes. Convolution kernels are fastest with kChannelsLast
+// (NHWC). Blobs with another number of axes are always row-major.
 enum class Layout { kContiguous, kChannelsLast };
 
-// The unit of data between layers: a float32 array and, for training, its gradient. In a net that
-// computes on a device, host and device each have a copy; the requested one is updated, and the
-// other one becomes stale if the request was for writing.
-// Not thread-safe: a blob belongs to one net, and a net to one thread.
+// The data that layers exchange: a float32 array and, for training, its gradient. In a net that
+// computes on a device, the host and the device each have a copy. A request updates the requested
+// copy; if it allows writing, the other copy becomes stale. Not thread-safe: a blob belongs to one
+// net, and a net to one thread.
 class Blob {
  public:
   Blob() = default;
   explicit Blob(Shape shape) { Reshape(std::move(shape)); }
 
-  // Changes the shape. Storage is kept while it is large enough, so that a smaller last minibatch
-  // does not allocate.
+  // Changes the shape. Memory that is large enough is kept, so a smaller last minibatch does not
+  // allocate.
   void Reshape(Shape shape);
   // Sets the shape and the device of `other`.
   void ReshapeLike(const Blob& other) {
@@ -34,7 +34,7 @@ class Blob {
   const Shape& shape() const { return shape_; }
   int64_t num_axes() const { return static_cast<int64_t>(shape_.size()); }
   int64_t count() const { return count_; }
-  // Product of the dimensions [start, end); an `end` of -1 means all that follow.
+  // Product of the dimensions [start, end). An `end` of -1 stands for the number of axes.
   int64_t count(int64_t start, int64_t end = -1) const;
   // One dimension; negative axes count from the end. Throws kInvalidArgument if out of range.
   int64_t shape(int64_t axis) const { return shape_[CanonicalAxis(axis)]; }
@@ -50,53 +50,57 @@ class Blob {
   // kContiguous unless the blob has four axes.
   Layout layout() const { return num_axes() == 4 ? layout_ : Layout::kContiguous; }
 
-  // Dense tensors of exactly shape(), in the blob's layout, allocated (zeroed) on first use.
-  // Request them again after the other side was used.
+  // Dense tensors of exactly shape(), in the blob's layout. They are allocated and zeroed on first
+  // use. Request them again after the device's copies were used.
   Tensor& data();
   Tensor& diff();
-  // In the device's memory; the same as above if that is the host's.
+  // The copies in the device's memory; the same as data() and diff() if the device has no separate
+  // memory.
   Tensor& device_data();
   Tensor& device_diff();
-  // Sets the device's copy to these count() values: without a copy if the blob has memory of
-  // exactly that size. Not for parameters, which are in one arena.
+  // Sets the device's copy to these count() values. Adopts their memory without copying if they are
+  // contiguous and the blob's memory has exactly that size. Not for parameters, which are all in
+  // one array.
   void SetDeviceData(const Tensor& values) { data_.SetOnDevice(*this, values); }
   void SetDeviceDiff(const Tensor& values) { diff_.SetOnDevice(*this, values); }
-  // Sets the gradient to zero, at no cost until it is requested.
+  // Sets the gradient to zero. The memory is not written before the gradient is requested.
   void ClearDiff();
-  // For adding to the gradient by ATen's functions, which first multiply it by `beta`: 0 if it was
-  // cleared (its memory may then be uninitialized), else 1.
+  // For adding to the gradient with ATen's functions that first multiply it by `beta`. `beta` is 0
+  // if the gradient was cleared, since its memory may be uninitialized then; otherwise it is 1.
   struct Sum {
     Tensor& device_diff;
     float beta;
   };
   Sum diff_to_add_to();
-  // Adds `values`, of count() elements, to the gradient in this way.
+  // Adds `values`, which must have count() elements, to the device's copy of the gradient.
   void AddToDeviceDiff(const Tensor& values);
-  // The same memory as a plain array of count() floats, in the layout's order.
+  // Pointers to count() floats of the same memory, in the order of the layout.
   float* data_ptr() { return data().data_ptr(); }
   float* diff_ptr() { return diff().data_ptr(); }
-  // For reading only: the other side's copy stays valid.
+  // For reading only: the other copy stays valid.
   const Tensor& device_data_to_read() { return data_.ReadOnDevice(*this); }
   const float* read_data() { return data_.Read(*this); }
   const float* read_diff() { return diff_.Read(*this); }
   bool has_diff() const { return diff_.has_view(); }
 
-  // Makes this blob use `other`'s memory (same count). Used by Split, Reshape, Flatten, sharing.
+  // Makes this blob use the memory of `other`, which must have the same count. Used by Split,
+  // Reshape and Flatten, and to share parameters.
   void ShareData(Blob& other);
   void ShareDiff(Blob& other);
-  // Moves the blob into `flat` (float32, at least count() elements): parameters are in one arena so
-  // that their gradients can be reduced across ranks without a copy. `device` is the device's part
-  // of it, if the device has its own memory.
+  // Moves the blob into `flat` (float32, at least count() elements). Parameters are in one array,
+  // so their gradients can be reduced across ranks without a copy. `device` is the corresponding
+  // memory of the device if that has separate memory.
   void BindData(Tensor flat, Tensor device = {});
   void BindDiff(Tensor flat, Tensor device = {});
-  // The same, but zeroed memory is allocated when the diff is first requested.
+  // The same, but `take` allocates zeroed memory when the diff is first requested.
   void BindDiff(SyncedArray::Take take);
-  // Equal for blobs that share memory by ShareData, ShareDiff; null before it is allocated.
+  // Equal for blobs that share memory through ShareData or ShareDiff. Null before memory is
+  // allocated.
   const void* data_identity() const { return data_.memory.get(); }
   const void* diff_identity() const { return diff_.memory.get(); }
 
  private:
-  // Data or diff: flat memory of at least count_ elements, and views of it in the blob's shape.
+  // Data or diff: flat memory of at least count_ elements, and views of it with the blob's shape.
   struct Values {
     std::shared_ptr<SyncedArray> memory;
     Tensor host, device;

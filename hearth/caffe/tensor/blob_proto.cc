@@ -7,8 +7,8 @@
 namespace hearth::caffe {
 namespace {
 
-// Files of old double-precision builds contain doubles. Counts are compared here, as the shape in a
-// file need not agree with its values.
+// Compares the number of values with `count`, because the shape in a file need not match its
+// values. Files from old double-precision builds contain doubles.
 template <typename Values>
 void CopyValues(const Values& values, int64_t count, const char* what, float* to) {
   Require(static_cast<int64_t>(values.size()) == count, ErrorCode::kDataLoss,
@@ -19,8 +19,8 @@ void CopyValues(const Values& values, int64_t count, const char* what, float* to
 }  // namespace
 
 bool HasShapeOf(const Blob& blob, const BlobProto& proto) {
-  // Caffe's Blob::ShapeEquals: files before BlobShape have four axes, with leading ones for blobs
-  // of fewer.
+  // Like Caffe's Blob::ShapeEquals. In files older than BlobShape, shapes have four axes; a blob
+  // with fewer axes has leading ones there.
   Shape shape = blob.shape();
   if (HasLegacyShape(proto) && shape.size() < 4) shape.insert(shape.begin(), 4 - shape.size(), 1);
   return shape == ShapeOf(proto);
@@ -44,7 +44,7 @@ void WriteBlob(Blob& blob, bool write_diff, BlobProto* proto) {
   const float* data = blob.data_ptr();
   proto->mutable_data()->assign(data, data + blob.count());
   if (!write_diff) return;
-  // Asking for the diff would allocate it, so zeros are written for one that was never used.
+  // Reading a diff would allocate it, so zeros are written if the diff was never used.
   proto->mutable_diff()->assign(static_cast<size_t>(blob.count()), 0);
   if (blob.diff_identity() != nullptr) {
     std::copy_n(blob.read_diff(), blob.count(), proto->mutable_diff()->begin());

@@ -1,4 +1,4 @@
-// Converts blobs from and to their form in files.
+// Converts blobs to and from their representation in files.
 #pragma once
 
 #include "hearth/caffe/proto/messages.h"
@@ -7,14 +7,14 @@
 
 namespace hearth::caffe {
 
-// Returns true if the shapes agree; a legacy shape may have leading ones.
+// Returns true if both shapes are equal. A legacy shape may have additional leading ones.
 bool HasShapeOf(const Blob& blob, const BlobProto& proto);
 
-// Copies data, and diff if there is one, into `blob`, which keeps its shape. Throws kDataLoss if
-// the number of values differs.
+// Copies the data, and the diff if the file has one, into `blob`. Throws kDataLoss if the number of
+// values does not match the blob's shape.
 void ReadBlobData(const BlobProto& proto, Blob* blob);
 
-// As in Caffe, a requested diff is written even if there is none, as zeros.
+// If `write_diff` is set, the diff is written even if the blob has none: as zeros, like in Caffe.
 void WriteBlob(Blob& blob, bool write_diff, BlobProto* proto);
 
 }  // namespace hearth::caffe

@@ -72,7 +72,7 @@ TEST(Blob, NamesItsShapeIfItIsTooLarge) {
   EXPECT_EQ(Blob({1, kMaxBlobValues}).count(), kMaxBlobValues);
 }
 
-// Limits the memory of this process during its lifetime.
+// Limits this process's memory while the object exists.
 class MemoryLimit {
  public:
   explicit MemoryLimit(rlim_t bytes) {

@@ -16,8 +16,8 @@ namespace {
 
 constexpr size_t kMaxSimulatedGpus = 64;
 
-// Without a driver, do not load the large device library. Every failure counts as no device, with a
-// warning: nets then compute on the CPU.
+// Does not load the large device library if there is no driver. On any failure, logs a warning and
+// returns 0, so nets compute on the CPU.
 size_t CountWithLibrary() {
   if (!SharedLibrary({"libcuda.so.1"}).loaded()) return 0;
   if (const std::string& problem = DeviceLibraryProblem(); !problem.empty()) {
@@ -32,7 +32,7 @@ size_t CountWithLibrary() {
   }
 }
 
-// Read at each call, since tests change the environment.
+// Read in each call, because tests change the environment.
 size_t SimulatedGpus() {
   const char* given = std::getenv("HEARTH_SIMULATED_GPUS");
   if (given == nullptr || *given == '\0') return 0;
@@ -51,7 +51,7 @@ size_t SimulatedGpus() {
 
 size_t CountCudaDevices() {
   if (const size_t simulated = SimulatedGpus(); simulated > 0) return simulated;
-  // Once per process: loading torch's CUDA library takes most of a second.
+  // Counted once per process, because loading torch's CUDA library takes most of a second.
   static const size_t count = CountWithLibrary();
   return count;
 }
@@ -68,13 +68,13 @@ ComputeDevice CudaDevice(size_t index) {
     Require(DeviceLibraryProblem().empty(), ErrorCode::kUnavailable, "{}", DeviceLibraryProblem());
     return ComputeDevice::Simulated();
   }
-  // Also chooses deterministic algorithms.
+  // This also selects deterministic algorithms.
   CallDevice(HEARTH_OP_use_cuda, {});
   return {{HEARTH_CUDA, static_cast<int>(index)}, true};
 }
 
 void UseFastestAlgorithms() {
-  // Simulated devices compute on the CPU and have no such choice.
+  // Simulated devices compute on the CPU, where there is no such choice.
   if (CountCudaDevices() > SimulatedGpus()) CallDevice(HEARTH_OP_use_fastest_algorithms, {});
 }
 

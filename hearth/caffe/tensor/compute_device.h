@@ -6,11 +6,12 @@
 
 namespace hearth::caffe {
 
-// The device of a net: the CPU, or a device with its own memory.
+// The device on which a net computes: the CPU, or a device with separate memory.
 struct ComputeDevice {
   Device device = {};
-  // Has its own memory: blobs then have a copy on each side, and layers that can compute with
-  // ATen's kernels. On the CPU, for tests: behaves like a GPU, without one.
+  // True if the device has separate memory: blobs then have a copy on each side, and layers that
+  // support it compute with ATen's kernels. In tests it may be true for the CPU, which then behaves
+  // like a GPU.
   bool separate = false;
 
   static ComputeDevice Simulated() { return {Device{}, true}; }
@@ -19,17 +20,20 @@ struct ComputeDevice {
   bool operator==(const ComputeDevice&) const = default;
 };
 
-// Number of CUDA devices that this process can use; 0 without a driver or without a device library
-// (device_library.h) for it, which is logged. If there is a driver, the first call loads that
-// library. The environment variable HEARTH_SIMULATED_GPUS, for tests, replaces the devices by that
-// many simulated ones; throws kInvalidArgument if it is not a number of devices. Thread-safe.
+// Number of CUDA devices that this process can use. It is 0 without a driver, or without a device
+// library (device_library.h) for the driver, which is logged. If there is a driver, the first call
+// loads the device library. In tests, the environment variable HEARTH_SIMULATED_GPUS replaces the
+// devices with that number of simulated ones. Throws kInvalidArgument if its value is not a number
+// of devices. Thread-safe.
 size_t CountCudaDevices();
 
-// The CUDA device with that index, initialized. Throws kInvalidArgument if there is none.
+// Initializes and returns the CUDA device with this index. Throws kInvalidArgument if there is no
+// such device.
 ComputeDevice CudaDevice(size_t index);
 
-// Lets cuDNN measure all its algorithms and choose the fastest, process-wide: the last bits of
-// results may then differ between runs. CudaDevice() restores the deterministic algorithms.
+// Makes cuDNN measure all its algorithms and choose the fastest ones, in the whole process. The
+// last bits of results may then differ between runs. CudaDevice() selects the deterministic
+// algorithms again.
 void UseFastestAlgorithms();
 
 }  // namespace hearth::caffe

@@ -1,6 +1,7 @@
-// The interface of device libraries: a table of C functions, so that one engine works with
-// libraries that were compiled for any version of torch, each loaded when a device is requested.
-// Both sides include this file; a library with another kHearthDeviceApiVersion is rejected.
+// The interface of device libraries: a table of C functions. It does not depend on torch's version,
+// so the engine works with a library compiled for any version. The library is loaded when a device
+// is requested. Engine and library include this file; the engine rejects a library with a different
+// kHearthDeviceApiVersion.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +10,9 @@ extern "C" {
 
 constexpr int32_t kHearthDeviceApiVersion = 1;
 
-// The operations, by the names of ATen's functions; X(name). Pointwise operations, and others where
-// noted, take as first argument the tensor that the result is written to, or none for a new one.
+// Calls X(name) for each operation, named as ATen's function. Operations listed with the argument
+// `out` write their result to that tensor, or to a new tensor if `out` is kNone. device_ops.cc
+// shows the arguments of the others.
 // clang-format off
 #define HEARTH_DEVICE_OPERATIONS(X)                                                              \
   /* pointwise: out, x */                                                                        \
@@ -24,7 +26,7 @@ constexpr int32_t kHearthDeviceApiVersion = 1;
   X(leaky_relu_backward) X(pow) X(sub)                                                           \
   /* products: out, ... */                                                                       \
   X(addmm) X(mm)                                                                                 \
-  /* sums over axes, all where none are given: out, x, axes, whether the axes stay */            \
+  /* sums over axes, or over all if the list is empty: out, x, axes, keepdim */                  \
   X(mean) X(sum)                                                                                 \
   /* views */                                                                                    \
   X(expand) X(permute) X(reshape) X(select) X(slice) X(squeeze) X(transpose) X(unsqueeze)        \
@@ -32,7 +34,7 @@ constexpr int32_t kHearthDeviceApiVersion = 1;
   /* values */                                                                                   \
   X(arange) X(clone) X(copy_) X(fill_) X(from_host) X(full) X(longs) X(to) X(to_host) X(zeros)   \
   X(contiguous) X(channels_last)                                                                 \
-  /* by index */                                                                                 \
+  /* indexing */                                                                                 \
   X(flip) X(gather) X(index_add_) X(index_select) X(masked_fill_) X(scatter_) X(scatter_add_)    \
   X(sort) X(where)                                                                               \
   /* layers */                                                                                   \
@@ -42,7 +44,7 @@ constexpr int32_t kHearthDeviceApiVersion = 1;
   /* lists of tensors */                                                                         \
   X(_foreach_add_) X(_foreach_mul) X(_foreach_mul_) X(_foreach_sign) X(_foreach_sub_)            \
   X(linalg_vector_norm)                                                                          \
-  /* facts */                                                                                    \
+  /* properties of a tensor */                                                                   \
   X(data_ptr) X(device) X(is_alias_of) X(item) X(sizes) X(strides)                               \
   /* devices */                                                                                  \
   X(count_cuda) X(use_cuda) X(use_fastest_algorithms) X(synchronize) X(current_stream)           \
@@ -56,7 +58,7 @@ enum HearthDeviceOperation : int32_t {
       HEARTH_OP_COUNT
 };
 
-// Element types, for the operations that take or return one.
+// Element types, for operations with a type as argument or result.
 enum HearthDeviceDtype : int32_t {
   HEARTH_FLOAT,
   HEARTH_BFLOAT16,
@@ -66,14 +68,14 @@ enum HearthDeviceDtype : int32_t {
 };
 enum HearthDeviceKind : int32_t { HEARTH_CPU, HEARTH_CUDA, HEARTH_META };
 
-// An argument or a result. The caller owns the arrays of arguments during a call; the library owns
-// those of results until the same thread's next call.
+// An argument or a result. During a call, the caller owns the arrays of the arguments. The library
+// owns the arrays of the results until the same thread's next call.
 struct HearthDeviceValue {
   enum Type : int32_t { kNone, kTensor, kTensors, kInteger, kIntegers, kNumber, kPointer };
   int32_t type;
-  int32_t count;  // of kTensors and kIntegers
+  int32_t count;  // number of elements of kTensors or kIntegers
   union {
-    void* tensor;  // a handle; the caller releases each result
+    void* tensor;  // a handle; the caller must release the handles of results
     void* const* tensors;
     int64_t integer;
     const int64_t* integers;
@@ -82,19 +84,20 @@ struct HearthDeviceValue {
   };
 };
 
-// The functions of a device library. Lives until the process ends.
+// The functions of a device library. The table exists until the process ends.
 struct HearthDeviceApi {
   int32_t version;
   const char* built_for;  // "torch 2.15.0"
-  // Thread-safe, but a tensor belongs to one thread at a time. `count` is the capacity for results
-  // on entry, and their number on return. Returns 0; 1 if out of memory; 2 for other failures.
-  // After a failure there are no results, and problem() returns the reason on this thread.
+  // Thread-safe, but only one thread at a time may use a tensor. `count` is the capacity for
+  // results on entry, and their number on return. Returns 0 on success, 1 if memory is exhausted
+  // and 2 for other failures. After a failure there are no results, and problem() returns the
+  // reason on this thread.
   int32_t (*call)(int32_t operation, const HearthDeviceValue* arguments, int32_t argument_count,
                   HearthDeviceValue* results, int32_t* count);
   const char* (*problem)();
   void (*release)(void* tensor);
 };
 
-// The only function that a library exports. Never null.
+// The only function that a library exports. Never returns null.
 const HearthDeviceApi* hearth_device_api();
 }

@@ -1,4 +1,4 @@
-// Arguments and results of the device library's operations, for the two files that call them.
+// Conversions of arguments and results of the device library's operations.
 #pragma once
 
 #include "hearth/caffe/tensor/device_library.h"
@@ -16,13 +16,13 @@ inline HearthDeviceValue ValueOf(const Shape& integers) {
           {.integers = integers.data()}};
 }
 
-// The single tensor that an operation with these arguments returns.
+// Runs an operation that returns a single tensor.
 template <typename... Values>
 Tensor New(HearthDeviceOperation operation, const Values&... values) {
   return Tensor::Adopt(CallDevice(operation, {values...}).values[0].tensor);
 }
 
-// A new tensor, from an operation that could also write to an existing one.
+// Runs an operation that could write to an existing tensor, and lets it create a new one.
 template <typename... Arguments>
 Tensor Made(HearthDeviceOperation operation, const Arguments&... arguments) {
   return New(operation, kNone, ValueOf(arguments)...);

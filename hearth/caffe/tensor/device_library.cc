@@ -22,20 +22,21 @@ struct Library {
   std::string problem;
 };
 
-// Loads the libraries of the Python environment's torch, on which the device library depends: its
-// dependencies are names without a folder, and the loader takes loaded libraries of these names.
+// Loads the libraries of the Python environment's torch, because the device library depends on
+// them. It names its dependencies without a folder, and the dynamic loader uses already loaded
+// libraries of these names.
 void LoadTorch() {
   const char* folder = std::getenv("HEARTH_TORCH_LIBRARIES");
   if (folder == nullptr || *folder == '\0') return;
-  // In this order, as the second needs the first; RTLD_GLOBAL makes their symbols available to the
-  // device library.
+  // The second library needs the first. RTLD_GLOBAL makes their symbols available to the device
+  // library.
   for (const char* name : {"libc10.so", "libtorch_cpu.so"}) {
     SharedLibrary({std::filesystem::path(folder) / name}, RTLD_GLOBAL);
   }
 }
 
-// Loads the file that the environment names, else the one in the folder of the library or program
-// that contains this code, else any that the loader finds.
+// Loads the file that the environment variable names. Without it, loads the file in the folder of
+// the library or program that contains this code, or else one that the dynamic loader finds.
 Library LoadLibrary() {
   const char* given = std::getenv("HEARTH_DEVICE_LIBRARY");
   std::string file = given != nullptr ? given : "";
@@ -44,7 +45,7 @@ Library LoadLibrary() {
     const auto beside = std::filesystem::path(self.dli_fname).parent_path() / kName;
     file = std::filesystem::exists(beside) ? beside.string() : kName;
   }
-  // Before the device library, whose dependencies the loader would otherwise look for itself.
+  // Must precede the device library, or the loader would search for its dependencies itself.
   LoadTorch();
   const SharedLibrary library({file});
   Library loaded;
@@ -56,7 +57,7 @@ Library LoadLibrary() {
     loaded.problem = fmt::format("the library for GPUs, {}, cannot be loaded ({}); {}", kName,
                                  library.problem(), kRemedy);
   } else if (get()->version != kHearthDeviceApiVersion) {
-    // Nothing else of it may be used: another version may number its operations differently.
+    // No other member may be used, because another version may number its operations differently.
     loaded.problem = fmt::format("{} has interface {}, not {}; {}", kName, get()->version,
                                  kHearthDeviceApiVersion, kRemedy);
   } else {
@@ -65,7 +66,7 @@ Library LoadLibrary() {
   return loaded;
 }
 
-// For callers that must not load the library: null until it was loaded.
+// Null until the library is loaded; for callers that must not load it.
 std::atomic<const Library*> loaded_library{nullptr};
 
 void SetThreads(const Library& library, int count) {
@@ -78,10 +79,11 @@ void SetThreads(const Library& library, int count) {
 
 const Library& TheLibrary() {
   static const Library* const library = [] {
-    // Never destroyed: tensors in static objects are released through it when the process ends.
+    // Never destroyed, because tensors in static objects are released through the library when the
+    // process ends.
     const auto* made = new Library(LoadLibrary());
-    // On its first use torch sets OpenMP's number of threads for the calling thread to torch's
-    // default; this restores it.
+    // Restores OpenMP's thread count of this thread, which torch sets to its own default on first
+    // use.
     SetThreads(*made, ThreadCount());
     loaded_library = made;
     return made;
@@ -98,7 +100,8 @@ DeviceResults CallDevice(HearthDeviceOperation operation,
   const Library& library = TheLibrary();
   Require(library.api != nullptr, ErrorCode::kUnavailable, "{}", library.problem);
   DeviceResults results{};
-  // On entry the capacity, so that a library with more results fails instead of writing past them.
+  // Passes the capacity, so that a library with more results fails instead of writing past the
+  // array.
   results.count = static_cast<int32_t>(std::size(results.values));
   const int32_t failed =
       library.api->call(operation, arguments.begin(), static_cast<int32_t>(arguments.size()),

@@ -1,5 +1,5 @@
-// The library that computes on devices: loaded when the first device is requested, and never
-// unloaded. The wheel has it for some versions of torch; `hearth build-device` compiles it for
+// The library that computes on devices. It is loaded when the first device is requested, and never
+// unloaded. The wheel contains it for some versions of torch; `hearth build-device` compiles it for
 // others.
 #pragma once
 
@@ -11,12 +11,12 @@
 
 namespace hearth::caffe {
 
-// Empty if the library is available; otherwise the reason and the remedy, as one sentence. Loads
+// Empty if the library is available; otherwise one sentence with the reason and the remedy. Loads
 // the library. Thread-safe.
 const std::string& DeviceLibraryProblem();
 
-// Runs one operation of the library. Throws TensorError if it fails, kUnavailable without the
-// library.
+// The result of CallDevice(), which runs one operation of the library. CallDevice() throws
+// TensorError if the operation fails, and kUnavailable if there is no library.
 struct DeviceResults {
   HearthDeviceValue values[6];
   int32_t count;
@@ -28,7 +28,7 @@ inline HearthDeviceValue DeviceInteger(int64_t value) {
   return {HearthDeviceValue::kInteger, 0, {.integer = value}};
 }
 
-// Sets the number of threads that the library uses on the host; no effect while it is not loaded.
+// Sets the number of threads that the library uses on the host; no effect before it is loaded.
 void SetDeviceLibraryThreads(int count);
 
 void ReleaseDeviceTensor(void* handle) noexcept;

@@ -12,20 +12,21 @@ HearthDeviceValue Operand::value() const {
   if (!tensor_->defined()) return {HearthDeviceValue::kNone, 0, {}};
   Require(!tensor_->on_host(), ErrorCode::kInternal,
           "an operation of a device needs tensors in its memory, but got one in the host's");
-  // The handle stays the tensor's: the call only uses it.
+  // The tensor still owns the handle; the call only uses it.
   return {HearthDeviceValue::kTensor, 0, {.tensor = tensor_->handle()}};
 }
 
 namespace device {
 namespace {
 
-// For operations whose first argument is the tensor that they write.
+// Runs an operation that writes its result to its first argument.
 template <typename... Arguments>
 void Into(HearthDeviceOperation operation, const Tensor& out, const Arguments&... arguments) {
   CallDevice(operation, {ValueOf(Operand(out)), ValueOf(arguments)...});
 }
 
-// The handles of a list of tensors. Must live until the call returns, as the value points to them.
+// The handles of a list of tensors. Must exist until the call returns, because the value points to
+// them.
 class Handles {
  public:
   explicit Handles(const Tensors& tensors) {
@@ -41,14 +42,15 @@ class Handles {
   std::vector<void*> handles_;
 };
 
-// Takes ownership of a list's handles, before the next call reuses its array.
+// Takes ownership of the handles in a list. Must be called before the next call, which reuses the
+// array.
 Tensors Adopted(const HearthDeviceValue& list) {
   Tensors tensors;
   for (int32_t i = 0; i < list.count; ++i) tensors.push_back(Tensor::Adopt(list.tensors[i]));
   return tensors;
 }
 
-// Gradients that were not requested stay undefined.
+// Gradients that were not requested are returned undefined.
 std::array<Tensor, 3> FirstThree(const DeviceResults& results) {
   std::array<Tensor, 3> tensors;
   for (size_t i = 0; i < 3; ++i) {
@@ -59,7 +61,8 @@ std::array<Tensor, 3> FirstThree(const DeviceResults& results) {
   return tensors;
 }
 
-// An integer if it is whole: ATen rejects a floating-point factor for tensors of integers.
+// Passes a whole number as an integer, because ATen rejects floating-point factors for integer
+// tensors.
 Operand Factor(double factor) {
   const auto whole = static_cast<int64_t>(factor);
   return static_cast<double>(whole) == factor ? Operand(whole) : Operand(factor);
@@ -75,8 +78,9 @@ Tensor Viewed(const Tensor& x, HearthDeviceOperation operation, const Shape& int
 
 const Tensor& Copy(const Tensor& to, const Tensor& from) {
   if (to.on_host()) {
-    // The library writes a dense array of the device tensor's shape. So a view on the host is
-    // written by way of an array, and a broadcast is expanded before.
+    // The library writes a dense array with the shape of the device's tensor. So if the host's
+    // tensor is not dense, the values are copied through an array, and a broadcast is expanded
+    // first.
     const Tensor dense = to.is_contiguous() ? to : Tensor::Empty(to.sizes());
     const HearthDeviceValue memory{HearthDeviceValue::kPointer, 0, {.pointer = dense.data_ptr()}};
     const Tensor repeated = from.sizes() == to.sizes() ? from : from.expand(to.sizes());
@@ -183,7 +187,7 @@ Tensor full(const Shape& sizes, double value, const Tensor& like) {
   return New(HEARTH_OP_full, ValueOf(Operand(like)), ValueOf(sizes), ValueOf(Operand(value)));
 }
 
-// From a list of the host, which is copied to the device.
+// The list is in the host's memory and is copied to the device.
 Tensor longs(const std::vector<int64_t>& values, const Device& device) {
   return New(HEARTH_OP_longs, ValueOf(values), ValueOf(Operand(int64_t{device.kind})),
              ValueOf(Operand(device.index)));
@@ -204,13 +208,13 @@ Tensor zeros_like(const Tensor& like) { return full(like.sizes(), 0, like); }
 Tensor zeros_like(const Tensor& like, HearthDeviceDtype type) { return zeros_like(like).to(type); }
 
 void avg_pool2d_out(const Tensor& y, const Tensor& x, const PoolWindow& window) {
-  // The last argument divides by the window's size, padding included, as Caffe does.
+  // The last argument makes it divide by the window's size including padding, as Caffe does.
   Into(HEARTH_OP_avg_pool2d, y, x, Pair(window.kernel), Pair(window.stride), Pair(window.pad),
        Operand(window.rounds_up), Operand(false));
 }
 
 Tensor sum_pool2d(const Tensor& x, int64_t size) {
-  // An average with divisor 1; padding of half the size keeps the shape.
+  // An average with divisor 1. Padding by half the window's size preserves the shape.
   return Made(HEARTH_OP_avg_pool2d, x, Shape{size, size}, Shape{1, 1}, Shape{size / 2, size / 2},
               Operand(false), Operand(true));
 }
@@ -233,7 +237,7 @@ void max_pool2d_backward_out(const Tensor& dx, const Tensor& dy, const Tensor& x
        Pair(window.stride), Pair(window.pad), Operand(window.rounds_up));
 }
 
-// Arguments count by position from here on: device/layers.cc reads them in this order.
+// From here on, the order of arguments matters, because device/layers.cc reads them by position.
 Tensor convolution(const Tensor& x, const Tensor& weight, const Tensor& bias,
                    const ConvolutionWindow& w) {
   return New(HEARTH_OP_convolution, ValueOf(Operand(x)), ValueOf(Operand(weight)),
@@ -309,7 +313,7 @@ Tensor operator+(double a, const Tensor& b) { return b + a; }
 Tensor operator-(const Tensor& a, const Operand& b) {
   return device::Made(HEARTH_OP_sub, Operand(a), b, Operand(1));
 }
-// Not -(b - a), which would take two passes.
+// One pass over the memory; -(b - a) would need two.
 Tensor operator-(double a, const Tensor& b) {
   return device::Made(HEARTH_OP_sub, Operand(a), Operand(b), Operand(1));
 }

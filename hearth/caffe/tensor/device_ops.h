@@ -1,5 +1,5 @@
-// Operations on tensors in a device's memory, with the names and semantics of ATen's functions. For
-// the device forms of layers; on the host they throw kInternal.
+// Operations on tensors in a device's memory, with the names and semantics of ATen's functions.
+// Layers use them to compute on devices. For tensors on the host, they throw kInternal.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 
 namespace hearth::caffe {
 
-// A tensor or a number. Lives as long as a call.
+// A tensor or a number, as an argument of one call.
 class Operand {
  public:
   Operand(const Tensor& tensor) : tensor_(&tensor) {}  // NOLINT: converts
@@ -24,7 +24,7 @@ class Operand {
     }
   }
 
-  // For a call. Throws kInternal for a tensor in the host's memory.
+  // The value to pass to the device library. Throws kInternal for a tensor in the host's memory.
   HearthDeviceValue value() const;
   bool is_number() const { return tensor_ == nullptr; }
   double number() const { return number_; }
@@ -54,12 +54,13 @@ Tensor operator>=(const Tensor& a, const Operand& b);
 
 namespace device {
 
-// For tensor.cc. A view or a copy of `x`, with integer arguments.
+// Used by tensor.cc. Viewed() returns a view or a copy of `x`; the operation's other arguments are
+// `integers`.
 Tensor Viewed(const Tensor& x, HearthDeviceOperation operation, const Shape& integers);
 const Tensor& Copy(const Tensor& to, const Tensor& from);
 const Tensor& Fill(const Tensor& to, double value);
 
-// Results written into `out`.
+// Operations that write their result to `out`.
 void abs_out(const Tensor& out, const Tensor& x);
 void add_out(const Tensor& out, const Operand& a, const Operand& b, double factor = 1);
 void addcmul_out(const Tensor& out, const Tensor& x, const Tensor& a, const Tensor& b);
@@ -82,11 +83,11 @@ void sum_out(const Tensor& out, const Tensor& x, int64_t axis);
 void tanh_out(const Tensor& out, const Tensor& x);
 void tanh_backward_out(const Tensor& out, const Tensor& dy, const Tensor& y);
 
-// Results in new tensors.
-Tensor arange(int64_t count, const Tensor& like);  // of HEARTH_LONG
+// Operations that return a new tensor.
+Tensor arange(int64_t count, const Tensor& like);  // of type HEARTH_LONG
 Tensor bitwise_right_shift(const Tensor& x, int64_t bits);
 Tensor full(const Shape& sizes, double value, const Tensor& like);
-Tensor longs(const std::vector<int64_t>& values, const Device& device);  // of HEARTH_LONG
+Tensor longs(const std::vector<int64_t>& values, const Device& device);  // of type HEARTH_LONG
 Tensor logical_and(const Tensor& a, const Tensor& b);
 Tensor maximum(const Tensor& a, const Tensor& b);
 Tensor ones_like(const Tensor& like);
@@ -104,7 +105,7 @@ void avg_pool2d_out(const Tensor& y, const Tensor& x, const PoolWindow& window);
 Tensor sum_pool2d(const Tensor& x, int64_t size);
 void avg_pool2d_backward_out(const Tensor& dx, const Tensor& dy, const Tensor& x,
                              const PoolWindow& window);
-// Returns the position in its plane that each value came from.
+// Returns, for each value of `y`, the position in its plane of `x` from which the value was copied.
 Tensor max_pool2d_out(const Tensor& y, const Tensor& x, const PoolWindow& window);
 void max_pool2d_backward_out(const Tensor& dx, const Tensor& dy, const Tensor& x,
                              const Tensor& chosen, const PoolWindow& window);
@@ -118,17 +119,17 @@ struct ConvolutionWindow {
 // `bias` may be undefined.
 Tensor convolution(const Tensor& x, const Tensor& weight, const Tensor& bias,
                    const ConvolutionWindow& window);
-// The gradients of x, weight and bias; undefined if they are not requested.
+// The gradients of x, weight and bias. Those that are not in `wanted` are undefined.
 std::array<Tensor, 3> convolution_backward(const Tensor& dy, const Tensor& x, const Tensor& weight,
                                            const ConvolutionWindow& window,
                                            const std::array<bool, 3>& wanted);
 
-// Results of a batch normalization, which its gradient needs.
+// The results of a batch normalization that its gradient needs.
 struct BatchNorm {
   Tensor y, mean, inverse_deviation, reserve;
   int64_t implementation = 0;
 };
-// Writes this minibatch's mean and unbiased variance.
+// Writes the mean and the unbiased variance of this minibatch to `mean` and `variance`.
 BatchNorm batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& mean,
                      const Tensor& variance, double eps);
 // The gradients of x, weight and bias of batch_norm() with eps 0, for values with mean 0 and
@@ -144,7 +145,7 @@ Tensors foreach_mul(const Tensors& values, double factor);
 void foreach_mul_(const Tensors& values, double factor);
 Tensors foreach_sign(const Tensors& values);
 void foreach_sub_(const Tensors& from, const Tensors& values);
-// The root of the sum of squares, in double precision.
+// The square root of the sum of squares, computed in double precision.
 double norm(const Tensor& values);
 
 }  // namespace device

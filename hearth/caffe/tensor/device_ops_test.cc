@@ -1,5 +1,5 @@
-// The simulated device is the CPU, through the device library: the tests check what crosses the
-// boundary, not the library's kernels.
+// Uses a simulated device, which calls the device library on the CPU. The tests check how arguments
+// and results are passed, not the library's kernels.
 #include "hearth/caffe/tensor/device_ops.h"
 
 #include <gmock/gmock.h>
@@ -77,7 +77,7 @@ TEST_F(DeviceOpsTest, ViewsShareTheDevicesMemory) {
   EXPECT_TRUE(x.t().is_alias_of(x));
 }
 
-// An error of the library has its text, and leaves the device usable.
+// An error has the library's message and leaves the device usable.
 TEST_F(DeviceOpsTest, ReportTheLibrarysErrors) {
   const Tensor x = Here({1, 2}), y = Here({1, 2, 3});
   try {

@@ -1,4 +1,4 @@
-// Tensors in a device's memory: their properties and operations, through the device library.
+// Properties and operations of tensors in a device's memory; they call the device library.
 #include <utility>
 
 #include "hearth/base/error.h"
@@ -21,7 +21,7 @@ Shape Integers(HearthDeviceOperation operation, const Tensor& tensor) {
   return {list.integers, list.integers + list.count};
 }
 
-// In place: the first argument is also the result's tensor.
+// For operations in place, where the first argument is also the output.
 template <typename... Arguments>
 const Tensor& InPlace(HearthDeviceOperation operation, const Tensor& tensor,
                       const Arguments&... arguments) {
@@ -67,7 +67,7 @@ Device Tensor::device() const {
 
 bool Tensor::is_alias_of(const Tensor& other) const {
   if (on_host() != other.on_host()) return false;
-  // Memory without an owner has only its address to compare.
+  // Memory without an owner can only be compared by its address.
   if (on_host()) return owner_ ? owner_ == other.owner_ : values_ == other.values_;
   return CallDevice(HEARTH_OP_is_alias_of, {ValueOf(*this), ValueOf(other)}).values[0].integer != 0;
 }
@@ -121,7 +121,7 @@ Tensor Tensor::index_select(int64_t axis, const Tensor& index) const {
 }
 
 Tensor Tensor::masked_fill(const Tensor& mask, const Operand& value) const {
-  // The operation exists in place only.
+  // The device library only has the operation in place.
   Tensor copy = clone();
   copy.masked_fill_(mask, value);
   return copy;

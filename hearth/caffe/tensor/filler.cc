@@ -23,8 +23,8 @@ void FillNormal(float mean, float std, Blob& blob, Random& random) {
   std::generate_n(blob.data_ptr(), blob.count(), [&] { return distribution(random.engine()); });
 }
 
-// `sparse` is the expected number of nonzero inputs per output; as in Caffe, the number of outputs
-// is the size of the first axis.
+// `sparse` is the expected number of nonzero outputs per input. As in Caffe, the first axis is that
+// of the outputs.
 void FillGaussian(const FillerParameter& filler, Blob& blob, Random& random) {
   FillNormal(filler.mean(), filler.std(), blob, random);
   if (filler.sparse() < 0) return;
@@ -39,9 +39,9 @@ void FillGaussian(const FillerParameter& filler, Blob& blob, Random& random) {
   }
 }
 
-// n in the variance of xavier and msra. For weights of outputs x inputs x kernel, fan_in is inputs
-// * kernel and fan_out is outputs * kernel; Caffe takes the first two axes for these in all blobs,
-// also where they are other things (Deconvolution, Embed).
+// The n in the variance of xavier and msra. For weights of outputs x inputs x kernel, fan_in is
+// inputs * kernel and fan_out is outputs * kernel. Like Caffe, it uses the first two axes as
+// outputs and inputs in all blobs, even where they have another meaning (Deconvolution, Embed).
 float Fan(const FillerParameter& filler, const Blob& blob) {
   Require(blob.num_axes() >= 1 && blob.count() > 0, ErrorCode::kInvalidArgument,
           "filler '{}' cannot fill a blob of shape {}", filler.type(), blob.ShapeString());
@@ -58,7 +58,7 @@ float Fan(const FillerParameter& filler, const Blob& blob) {
   }
 }
 
-// Rows of positive numbers that add up to 1: uniform ones, divided by their sum.
+// Fills each row with positive numbers whose sum is 1: uniform random numbers divided by their sum.
 void FillPositiveUnitball(Blob& blob, Random& random) {
   FillUniform(0, 1, blob, random);
   Require(blob.num_axes() >= 1 && blob.count() > 0, ErrorCode::kInvalidArgument,
@@ -72,8 +72,8 @@ void FillPositiveUnitball(Blob& blob, Random& random) {
   }
 }
 
-// The kernel of bilinear interpolation, for a Deconvolution that enlarges images. At position x of
-// a row it is 1 - |x / half - centre|, times the same along the column.
+// Fills with the kernel of bilinear interpolation, for a Deconvolution that enlarges images. The
+// value at (x, y) is (1 - |x / half - centre|) * (1 - |y / half - centre|).
 void FillBilinear(Blob& blob) {
   Require(blob.num_axes() == 4 && blob.shape(2) == blob.shape(3), ErrorCode::kInvalidArgument,
           "filler 'bilinear' needs a square kernel, not a blob of shape {}", blob.ShapeString());
@@ -102,11 +102,12 @@ void Fill(const FillerParameter& filler, Blob& blob, Random& random) {
   } else if (type == "gaussian") {
     FillGaussian(filler, blob, random);
   } else if (type == "xavier") {
-    // Glorot and Bengio 2010: a uniform distribution in (-s, s) has the variance s^2 / 3 = 1 / n.
+    // Glorot and Bengio 2010. A uniform distribution in (-s, s) has the variance s^2 / 3, which is
+    // 1 / n here.
     const float scale = std::sqrt(3.0f / Fan(filler, blob));
     FillUniform(-scale, scale, blob, random);
   } else if (type == "msra") {
-    // He et al. 2015: twice that variance, since ReLU zeroes half of the values.
+    // He et al. 2015. The variance is 2 / n, because ReLU zeroes half of the values.
     FillNormal(0, std::sqrt(2.0f / Fan(filler, blob)), blob, random);
   } else if (type == "positive_unitball") {
     FillPositiveUnitball(blob, random);

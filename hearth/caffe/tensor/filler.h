@@ -9,10 +9,10 @@
 
 namespace hearth::caffe {
 
-// Fills blob.data() by one of Caffe's fillers: constant, uniform, gaussian, xavier, msra,
-// positive_unitball, bilinear. Throws kInvalidArgument for another type or an unsuitable shape.
+// Fills blob.data() with one of Caffe's fillers: constant, uniform, gaussian, xavier, msra,
+// positive_unitball or bilinear. Throws kInvalidArgument for another type or an unsuitable shape.
 void Fill(const FillerParameter& filler, Blob& blob, Random& random);
-// A new blob with values of the filler.
+// Returns a new blob with values from the filler.
 std::shared_ptr<Blob> FilledBlob(Shape shape, const FillerParameter& filler, Random& random);
 
 }  // namespace hearth::caffe

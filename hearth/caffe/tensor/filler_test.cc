@@ -34,7 +34,7 @@ TEST(Fill, ConstantIsTheDefault) {
 
 TEST(Fill, ScalesByFan) {
   const double in = 200,
-               out = 50;  // shape 50 x 20 x 10: fan-in 200, fan-out 500
+               out = 50;  // for the shape 50 x 20 x 10: fan-in 200, fan-out 500
   const Shape shape = {50, 20, 10};
   EXPECT_NEAR(Std(Filled("type: 'xavier'", shape)), std::sqrt(1 / in), 0.002);
   EXPECT_NEAR(Std(Filled("type: 'msra'", shape)), std::sqrt(2 / in), 0.003);

@@ -7,9 +7,9 @@
 namespace hearth::caffe {
 namespace {
 
-// OpenMP keeps the number of threads per thread that starts loops, so each takes the process's
-// number when it first asks.
-std::atomic<int> thread_count{0};  // 0: not set
+// OpenMP stores the number of threads separately for each thread that starts loops. So each thread
+// sets it to the process-wide number when it first asks.
+std::atomic<int> thread_count{0};  // 0 if not set
 thread_local bool knows_count = false;
 thread_local int thread_number = 0;
 
@@ -27,7 +27,7 @@ void SetThreadCount(int count) {
   thread_count = count;
   knows_count = true;
   omp_set_num_threads(count);
-  // Simulated devices compute on these threads too.
+  // Simulated devices compute on these threads, too.
   SetDeviceLibraryThreads(count);
 }
 

@@ -1,5 +1,5 @@
-// Parallel loops of the engine, on OpenMP's threads. The number of threads is process-wide; a
-// thread adopts it the first time it uses it. Thread-safe.
+// Parallel loops of the engine, on OpenMP's threads. The number of threads is process-wide; each
+// thread reads it when it first runs a loop. Thread-safe.
 #pragma once
 
 #include <omp.h>
@@ -10,18 +10,19 @@
 
 namespace hearth::caffe {
 
-// Number of threads that a loop of the calling thread may use: the value of SetThreadCount(), else
-// OpenMP's default (OMP_NUM_THREADS, or the cores that the process may use).
+// The number of threads that a loop of the calling thread may use: the value of SetThreadCount(),
+// or else OpenMP's default (OMP_NUM_THREADS, or the cores that the process may use).
 int ThreadCount();
-// For the calling thread, and for threads that first use it afterwards.
+// Applies to the calling thread, and to threads that run their first loop afterwards.
 void SetThreadCount(int count);
 
-// Returns true inside a loop that runs on several threads, where nested loops run on one.
+// Returns true inside a loop that runs on several threads. Loops inside it run on one thread.
 inline bool InParallelRegion() { return omp_in_parallel() != 0; }
-// The calling thread's number in its innermost loop, from 0 to below the loop's ThreadCount().
+// The calling thread's number in its innermost loop: at least 0 and less than the loop's
+// ThreadCount().
 int ThreadNumber();
 
-// Sets ThreadNumber() during its lifetime.
+// Sets ThreadNumber() while the object exists.
 class ThreadNumberScope {
  public:
   explicit ThreadNumberScope(int number);
@@ -33,9 +34,9 @@ class ThreadNumberScope {
   const int before_;
 };
 
-// Calls f(first, last) for ranges that make up [begin, end), of at least `grain` items each, one
-// per thread. The ranges depend only on the arguments and ThreadCount(). If `f` throws, one of its
-// exceptions is rethrown to the caller after all threads have returned.
+// Splits [begin, end) into ranges of at least `grain` items, one per thread, and calls f(first,
+// last) for each. The ranges depend only on the arguments and ThreadCount(). If `f` throws, one of
+// its exceptions is rethrown to the caller after all threads have finished.
 template <typename Function>
 void ParallelFor(int64_t begin, int64_t end, int64_t grain, const Function& f) {
   if (begin >= end) return;

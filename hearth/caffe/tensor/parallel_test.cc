@@ -17,7 +17,7 @@ class Parallel : public testing::Test {
  protected:
   ~Parallel() override { SetThreadCount(before_); }
 
-  // Runs a loop, checks that thread numbers differ, and returns its ranges.
+  // Runs a loop, checks that the thread numbers differ, and returns the loop's ranges.
   static std::set<std::pair<int64_t, int64_t>> Ranges(int64_t begin, int64_t end, int64_t grain) {
     std::mutex mutex;
     std::set<std::pair<int64_t, int64_t>> ranges;

@@ -12,7 +12,7 @@ bool HasLegacyShape(const BlobProto& proto) {
   return proto.has_num() || proto.has_channels() || proto.has_height() || proto.has_width();
 }
 
-// As Caffe's Blob::FromProto: any legacy field takes precedence over `shape`.
+// Like Caffe's Blob::FromProto: if any legacy field is set, `shape` is ignored.
 std::vector<int64_t> ShapeOf(const BlobProto& proto) {
   if (HasLegacyShape(proto)) {
     return {proto.num(), proto.channels(), proto.height(), proto.width()};

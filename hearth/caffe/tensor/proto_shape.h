@@ -11,7 +11,7 @@ namespace hearth::caffe {
 
 // Returns true if the shape is in the legacy fields num, channels, height, width.
 bool HasLegacyShape(const BlobProto& proto);
-// In either form.
+// The shape, from either form.
 std::vector<int64_t> ShapeOf(const BlobProto& proto);
 std::string ShapeString(const BlobProto& proto);
 

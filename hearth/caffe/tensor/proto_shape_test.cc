@@ -22,7 +22,7 @@ TEST(ProtoShape, IsInOneOfTwoForms) {
   EXPECT_EQ(ShapeString(proto), "2 3 (6)");
 }
 
-// As written by Caffe before 2014: missing fields are 0.
+// Caffe wrote such files before 2014. Missing fields are 0.
 TEST(ProtoShape, LegacyFieldsTakePrecedence) {
   BlobProto proto;
   *proto.mutable_shape()->mutable_dim() = {2, 3};

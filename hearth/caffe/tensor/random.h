@@ -8,7 +8,7 @@ namespace hearth::caffe {
 // The random stream of one net. Not thread-safe.
 class Random {
  public:
-  // Mixing the rank into one seed gives each rank another stream: Random(MixSeed(seed, rank)).
+  // To give each rank a different stream, mix the rank into the seed: Random(MixSeed(seed, rank)).
   explicit Random(uint64_t seed) : engine_(seed) {}
 
   std::mt19937_64& engine() { return engine_; }

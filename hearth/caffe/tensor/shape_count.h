@@ -1,4 +1,4 @@
-// Counts the values of a shape whose dimensions come from a file or a user.
+// Counts the values of a shape whose dimensions may come from a file or a user.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,11 @@
 
 namespace hearth::caffe {
 
-// As in Caffe, whose blobs count by int: dimensions are bounded by it too, so that products with
-// another such number fit 64 bits.
+// Caffe counts a blob's values in an int. The limit also applies to each dimension, so the product
+// of two such numbers fits 64 bits.
 inline constexpr int64_t kMaxBlobValues = std::numeric_limits<int32_t>::max();
 
-// The product of the dimensions; empty if one is negative or the product is above the limit.
+// The product of the dimensions. Empty if a dimension is negative or the product exceeds the limit.
 inline std::optional<int64_t> CountOf(std::span<const int64_t> shape) {
   int64_t count = 1;
   for (const int64_t dim : shape) {

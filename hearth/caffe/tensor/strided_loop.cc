@@ -29,13 +29,15 @@ StridedPlan::StridedPlan(const Numbers& sizes, const Numbers& to, const Numbers&
     // An axis of size 1 has an arbitrary stride and would prevent merging.
     if (sizes[i] != 1) axes_.push_back({sizes[i], to[i], from[i]});
   }
-  // By the strides of the array that is written, so that writes are as sequential as they can be.
+  // Sorts the axes by the strides of the written array, so that writes are as sequential as
+  // possible.
   std::stable_sort(axes_.begin(), axes_.end(), [](const Axis& a, const Axis& b) {
     return a.to != b.to ? a.to > b.to : a.from > b.from;
   });
   std::vector<Axis> merged;
   for (const Axis& axis : axes_) {
-    // Two axes are one if a step along the outer one leads just past the inner one, in both arrays.
+    // Two axes are merged if, in both arrays, the outer stride is the inner size times the inner
+    // stride.
     const bool joins = !merged.empty() && merged.back().to == axis.size * axis.to &&
                        merged.back().from == axis.size * axis.from;
     if (joins) {
@@ -47,13 +49,13 @@ StridedPlan::StridedPlan(const Numbers& sizes, const Numbers& to, const Numbers&
   axes_ = std::move(merged);
   if (axes_.empty()) axes_.push_back({1, 1, 1});
   for (size_t i = 0; i + 1 < axes_.size(); ++i) rows_ *= axes_[i].size;
-  // Any other axis without values has made the product 0.
+  // If another axis has size 0, the product is already 0.
   if (axes_.back().size == 0) rows_ = 0;
 }
 
 StridedPlan::Offsets StridedPlan::RowAt(int64_t row) const {
   Offsets at;
-  // The row's number has one digit per axis, except for the last axis.
+  // Splits the row number into one index per axis, for all axes but the last.
   for (size_t i = axes_.size() - 1; i-- > 0;) {
     const int64_t index = row % axes_[i].size;
     row /= axes_[i].size;
@@ -63,7 +65,7 @@ StridedPlan::Offsets StridedPlan::RowAt(int64_t row) const {
   return at;
 }
 
-// Rows are dense in most copies, or repeat one value; other strides are copied value by value.
+// Most rows are dense or repeat one value. With other strides, values are copied one by one.
 void CopyRow(float* to, int64_t a, const float* from, int64_t b, int64_t count) {
   if (a == 1 && b == 1) {
     if (to != from) std::memmove(to, from, static_cast<size_t>(count) * sizeof(float));

@@ -1,4 +1,4 @@
-// Multithreaded loops over two arrays of one shape with any memory order. For tensor.cc.
+// Multithreaded loops over two arrays with the same shape and any memory order. Used by tensor.cc.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +8,12 @@
 
 namespace hearth::caffe {
 
-// The sizes of both arrays, and their strides; a stride of 0 repeats a value.
+// The common sizes of two arrays, and the strides of each. A stride of 0 repeats a value.
 class StridedPlan {
  public:
   using Numbers = std::vector<int64_t>;
-  // Merges axes that are contiguous in both arrays, and orders them so that the last one has the
-  // first array's smallest stride.
+  // Merges axes that are contiguous in both arrays, and sorts the axes by the strides of the first
+  // array, with the smallest last.
   StridedPlan(const Numbers& sizes, const Numbers& to, const Numbers& from);
 
   int64_t rows() const { return rows_; }  // 0 if there are no values
@@ -21,14 +21,14 @@ class StridedPlan {
   int64_t to_stride() const { return axes_.back().to; }
   int64_t from_stride() const { return axes_.back().from; }
 
-  // Offset of a row in both arrays.
+  // The offsets of a row in both arrays.
   struct Offsets {
     int64_t to = 0, from = 0;
   };
   Offsets RowAt(int64_t row) const;
 
  private:
-  // Size of an axis, and its strides in both arrays.
+  // The size of an axis, and its strides in both arrays.
   struct Axis {
     int64_t size, to, from;
   };
@@ -36,7 +36,7 @@ class StridedPlan {
   int64_t rows_ = 1;
 };
 
-// row(to, stride, from, stride, count) for every row.
+// Calls row(to, stride, from, stride, count) for each row.
 template <typename Row>
 void StridedLoop(const StridedPlan& plan, float* to, const float* from, Row row) {
   constexpr int64_t kGrain = 32768;

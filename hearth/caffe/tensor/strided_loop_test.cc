@@ -41,7 +41,7 @@ TEST(StridedLoopTest, AddsRepeatedValuesToEveryRow) {
   EXPECT_EQ(to, (std::vector<float>{21, 21, 21, 41, 41, 41}));
 }
 
-// More values than one thread takes, dense and with strides.
+// Uses more values than one thread processes, dense and with strides.
 TEST(StridedLoopTest, CoversEveryValueOnce) {
   constexpr int64_t kCount = 200'000;
   for (const int64_t stride : {1, 3}) {

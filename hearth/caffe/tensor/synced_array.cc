@@ -10,7 +10,7 @@ SyncedArray::SyncedArray(Tensor host, Tensor device)
   if (remote_.defined()) device_ = {remote_.device(), true};
 }
 
-// The memory comes zeroed, so both copies are equal.
+// take_() returns zeroed memory, so both copies are equal.
 void SyncedArray::TakeMemory() {
   if (!take_) return;
   std::tie(host_, remote_) = take_();
@@ -18,7 +18,7 @@ void SyncedArray::TakeMemory() {
   remote_is_new_ = remote_.defined();
 }
 
-// The host's copy, up to date. It stays so until the device's is requested for writing.
+// Returns the host's copy, updated. It is valid until the device's copy is requested for writing.
 const Tensor& SyncedArray::FromDevice() {
   TakeMemory();
   if (!host_.defined()) host_ = Tensor::Zeros({count_});
@@ -27,13 +27,15 @@ const Tensor& SyncedArray::FromDevice() {
   return host_;
 }
 
-// On the device, where gradients are added up: nothing is copied. The host's copy becomes stale.
+// Zeros the device's copy. Gradients are accumulated on the device, so nothing is copied. The
+// host's copy becomes stale.
 void SyncedArray::FillZero() { device_to_overwrite().zero_(); }
 
 const Tensor& SyncedArray::device_to_overwrite() {
-  // Before device(), which would fill a cleared array with zeros.
+  // Must be reset before device(), which fills a cleared array with zeros.
   is_zero_ = false;
-  if (remote_.defined()) remote_is_new_ = true;  // after the write; nothing is copied from the host
+  // True after the caller's write. Setting it here avoids a copy from the host.
+  if (remote_.defined()) remote_is_new_ = true;
   return device();
 }
 
@@ -43,7 +45,7 @@ const Tensor& SyncedArray::host_to_read() {
 }
 
 void SyncedArray::Adopt(Tensor values) {
-  // First, or the memory that is taken later would replace the values.
+  // Must be first, because memory that is taken later would replace the values.
   TakeMemory();
   remote_ = std::move(values);
   remote_is_new_ = true;
@@ -64,8 +66,8 @@ const Tensor& SyncedArray::device_to_read() {
   return FromHost();
 }
 
-// The device's copy, up to date. Memory that is allocated here is zero: if the host has none
-// either, there is nothing to copy.
+// Returns the device's copy, updated. Memory that is allocated here is zero, so nothing is copied
+// if the host has no memory, either.
 const Tensor& SyncedArray::FromHost() {
   TakeMemory();
   if (!remote_.defined()) {

@@ -8,14 +8,15 @@
 
 namespace hearth::caffe {
 
-// A flat float32 array of which the host and a device may each have a copy, updated when that side
-// is requested: Caffe's SyncedMemory. If the device is the CPU itself there is one copy. Shared by
-// blobs of one net; one thread.
+// A flat float32 array of which the host and a device may each have a copy, like Caffe's
+// SyncedMemory. A copy is updated when it is requested. If the device is the CPU, there is only one
+// copy. Several blobs of one net may share it. Must be used by one thread.
 class SyncedArray {
  public:
-  // `count` zeros; allocated on first use.
+  // An array of `count` zeros, allocated on first use.
   SyncedArray(int64_t count, const ComputeDevice& device) : count_(count), device_(device) {}
-  // The same, but `take` returns the memory: of the host, and of the device if it has its own.
+  // The same, but `take` allocates the memory. It returns the host's tensor, and the device's
+  // tensor if the device has separate memory.
   using Take = std::function<std::pair<Tensor, Tensor>()>;
   SyncedArray(int64_t count, const ComputeDevice& device, Take take)
       : count_(count), device_(device), take_(std::move(take)) {}
@@ -24,20 +25,22 @@ class SyncedArray {
   SyncedArray(Tensor host, Tensor device);
 
   int64_t count() const { return count_; }
-  // For reading and writing: the other side's copy becomes stale.
+  // For reading and writing: the other copy becomes stale.
   const Tensor& host();
   const Tensor& device();
-  // For reading only: the other side's copy stays valid.
+  // For reading only: the other copy stays valid.
   const Tensor& host_to_read();
   const Tensor& device_to_read();
 
-  // Makes `values`, count() of them on the device, the device's copy, without copying.
+  // Uses `values`, which must be count() values on the device, as the device's copy, without
+  // copying.
   void Adopt(Tensor values);
 
-  // Sets all values to zero; the memory is filled when a side is next requested.
+  // Sets all values to zero. The memory is written when a copy is next requested.
   void SetZero() { is_zero_ = true; }
   bool is_zero() const { return is_zero_; }
-  // device(), but the caller writes every value: after SetZero() the memory may be uninitialized.
+  // Like device(), but the caller must write every value: after SetZero(), the memory may be
+  // uninitialized.
   const Tensor& device_to_overwrite();
 
  private:
@@ -48,10 +51,10 @@ class SyncedArray {
 
   int64_t count_;
   ComputeDevice device_;
-  Take take_;  // empty after its call
+  Take take_;  // empty after it was called
   Tensor host_, remote_;
   bool host_is_new_ = true, remote_is_new_ = false;
-  bool is_zero_ = false;  // not yet filled
+  bool is_zero_ = false;  // set to zero, but memory not yet written
 };
 
 inline const Tensor& SyncedArray::host() {

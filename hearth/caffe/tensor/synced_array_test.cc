@@ -46,7 +46,7 @@ TEST(SyncedArray, DoesNotCopyAfterReading) {
   SyncedArray array(1, DeviceForTests());
   array.device().fill_(2);
   EXPECT_EQ(FirstOf(array.host_to_read()), 2);
-  array.host_to_read().fill_(7);  // violates the contract, to detect a copy
+  array.host_to_read().fill_(7);  // not allowed, but shows whether a copy is made
   EXPECT_EQ(FirstOf(array.device()), 2);
 }
 
@@ -54,7 +54,7 @@ TEST(SyncedArray, KeepsTheHostsCopyValidIfTheDeviceOnlyReads) {
   SyncedArray array(1, DeviceForTests());
   array.host().fill_(2);
   EXPECT_EQ(FirstOf(array.device_to_read()), 2);
-  array.device_to_read().fill_(7);  // violates the contract, to detect a copy
+  array.device_to_read().fill_(7);  // not allowed, but shows whether a copy is made
   EXPECT_EQ(FirstOf(array.host_to_read()), 2);
   array.host().fill_(3);
   EXPECT_EQ(FirstOf(array.device_to_read()), 3);

@@ -19,7 +19,7 @@
 namespace hearth::caffe {
 namespace {
 
-// Also the size of the largest vector register (AVX-512).
+// The size of a cache line, and of the largest vector register (AVX-512).
 constexpr size_t kCacheLine = 64;
 
 std::atomic<int64_t> bytes_taken{0};
@@ -28,7 +28,7 @@ int64_t CountOf(const Shape& sizes) {
   return std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<>());
 }
 
-// As in PyTorch, an axis of size 0 counts as 1, so that no stride is 0, which repeats a value.
+// As in PyTorch, an axis of size 0 counts as size 1. A stride of 0 would mean a repeated value.
 Shape RowMajor(const Shape& sizes) {
   Shape strides(sizes.size());
   int64_t stride = 1;
@@ -43,8 +43,9 @@ Shape RowMajor(const Shape& sizes) {
   throw TensorError(true, fmt::format("out of memory: tried to allocate {} bytes", bytes));
 }
 
-// calloc gives zeros: large allocations take no pages until they are written. It aligns to 16 bytes
-// only, hence the extra line; aligned_alloc takes multiples of the alignment.
+// calloc returns zeros, and large allocations use no pages until they are written. It aligns only
+// to 16 bytes, so an additional cache line is allocated. aligned_alloc requires a multiple of the
+// alignment.
 std::shared_ptr<void> TakeBytes(size_t bytes, bool zeros, float** values) {
   const size_t rounded = (std::max<size_t>(bytes, 1) + kCacheLine - 1) / kCacheLine * kCacheLine;
   void* memory =
@@ -64,7 +65,7 @@ Tensor Taken(Shape sizes, bool zeros) {
   return Tensor::Over(values, std::move(sizes), std::move(owner));
 }
 
-// The one size that is -1 is inferred from `count`.
+// Computes the size that is -1, if any, from `count`.
 Shape Inferred(Shape sizes, int64_t count) {
   const auto open = std::find(sizes.begin(), sizes.end(), -1);
   if (open != sizes.end()) {
@@ -77,9 +78,9 @@ Shape Inferred(Shape sizes, int64_t count) {
   return sizes;
 }
 
-// Strides for viewing memory of `sizes` and `strides` with other sizes; nullopt if only a copy
-// would do. As PyTorch's computeStride: from the last axis on, the axes of memory form runs, each
-// of which must be filled exactly by wanted axes.
+// Strides with which memory of the given sizes and strides can be viewed with the sizes `wanted`;
+// nullopt if that needs a copy. Like PyTorch's computeStride, it starts from the last axis. It
+// groups the memory's axes into contiguous runs, and wanted axes must fill each run exactly.
 std::optional<Shape> StridesFor(const Shape& wanted, const Shape& sizes, const Shape& strides) {
   if (CountOf(wanted) == 0) return RowMajor(wanted);
   Shape found(wanted.size(), 1);
@@ -95,7 +96,7 @@ std::optional<Shape> StridesFor(const Shape& wanted, const Shape& sizes, const S
       begun = true;
       run *= sizes[i - 1];
     }
-    // The wanted axes that divide this run, from the last one on; axes of size 1 fit anywhere.
+    // Assigns wanted axes to this run, from the last one on. Axes of size 1 fit into any run.
     int64_t seen = 1;
     for (; axis > 0 && (seen < run || wanted[axis - 1] == 1); --axis) {
       found[axis - 1] = stride * seen;
@@ -106,8 +107,9 @@ std::optional<Shape> StridesFor(const Shape& wanted, const Shape& sizes, const S
   return axis == 0 || CountOf(wanted) == 1 ? std::optional(found) : std::nullopt;
 }
 
-// `from` broadcast to the sizes of `to`. As NumPy does: axes are compared from the last one on, and
-// size 1 or a missing axis repeats its values by a stride of 0.
+// The strides of `from` after broadcasting it to the sizes of `to`. As in NumPy, axes are compared
+// from the last one on; for an axis that is missing or has size 1, a stride of 0 repeats the
+// values.
 Shape RepeatedStrides(const Tensor& to, const Tensor& from) {
   const Shape sizes = from.sizes(), given = from.strides(), wanted = to.sizes();
   Shape strides(wanted.size(), 0);
@@ -122,7 +124,7 @@ Shape RepeatedStrides(const Tensor& to, const Tensor& from) {
   return strides;
 }
 
-// row(to, stride, from, stride, count) for each row of `to`, with `from` broadcast to it.
+// Calls row(to, stride, from, stride, count) for each row of `to`, with `from` broadcast to it.
 template <typename Row>
 const Tensor& Combine(const Tensor& to, const Tensor& from, Row row) {
   StridedLoop({to.sizes(), to.strides(), RepeatedStrides(to, from)}, to.data_ptr(), from.data_ptr(),
@@ -175,7 +177,7 @@ int64_t Tensor::numel() const { return CountOf(on_host() ? sizes_ : sizes()); }
 bool Tensor::is_channels_last() const {
   if (dim() != 4) return false;
   const Shape s = sizes(), at = strides();
-  // The strides of N x H x W x C memory, for the axes N, C, H, W.
+  // The strides of the axes N, C, H, W in memory that is N x H x W x C.
   const Shape wanted{s[1] * s[2] * s[3], 1, s[3] * s[1], s[1]};
   for (size_t i = 0; i < 4; ++i) {
     if (s[i] != 1 && at[i] != wanted[i]) return false;
@@ -192,7 +194,7 @@ Tensor Tensor::WithView(float* values, Shape sizes, Shape strides) const {
   return tensor;
 }
 
-// Undefined if the memory's order allows no such view.
+// Returns an undefined tensor if the memory's order does not allow this view.
 Tensor Tensor::HostView(Shape sizes) const {
   sizes = Inferred(std::move(sizes), CountOf(sizes_));
   if (is_contiguous()) {
@@ -223,7 +225,7 @@ Tensor Tensor::slice(int64_t axis, int64_t begin, int64_t end, int64_t step) con
   axis = Axis(axis);
   if (!on_host()) return device::Viewed(*this, HEARTH_OP_slice, {axis, begin, end, step});
   const auto i = static_cast<size_t>(axis);
-  // Rounded up: the last step may reach beyond `end`.
+  // Rounded up, because the last step may go beyond `end`.
   const int64_t count = (end - begin + step - 1) / step;
   Require(begin >= 0 && begin <= end && end <= sizes_[i], ErrorCode::kInternal,
           "positions {} to {} are outside axis {} of shape [{}]", begin, end, axis,
@@ -279,7 +281,7 @@ Tensor Tensor::unsqueeze(int64_t axis) const {
   const int64_t position = axis < 0 ? axis + dim() + 1 : axis;
   if (!on_host()) return device::Viewed(*this, HEARTH_OP_unsqueeze, {position});
   Tensor tensor = *this;
-  // The new axis has one position, so its stride is never used.
+  // The new axis has size 1, so its stride is never used.
   tensor.sizes_.insert(tensor.sizes_.begin() + position, 1);
   tensor.strides_.insert(tensor.strides_.begin() + position, 1);
   return tensor;
@@ -318,7 +320,7 @@ const Tensor& Tensor::zero_() const { return fill_(0); }
 
 const Tensor& Tensor::fill_(double value) const {
   if (!on_host()) return device::Fill(*this, value);
-  // A tensor without axes, which is broadcast to all values.
+  // A tensor without axes; it is broadcast to all values.
   float number = static_cast<float>(value);
   return Combine(*this, Over(&number, {}), CopyRow);
 }

@@ -12,7 +12,7 @@ namespace hearth::caffe {
 
 using Shape = std::vector<int64_t>;
 
-// A device as its library names it. kCpu: the library's own memory on the host, for tests.
+// A device as the device library names it. kCpu is the library's memory on the host, used in tests.
 struct Device {
   HearthDeviceKind kind = HEARTH_CPU;
   int index = 0;
@@ -23,19 +23,21 @@ struct Device {
 
 class Operand;
 
-// Arrays that layers compute with: float32 in the host's memory, or tensors of a device library in
-// that device's memory. A tensor is a view: copies of it share memory, which lives as long as any
-// of them, and constness is the view's. One thread at a time.
+// The arrays with which layers compute: float32 in the host's memory, or tensors of a device
+// library in the device's memory. A tensor is a view. Copies of it share the memory, which is freed
+// with the last of them; const applies to the view, not to the values. Must be used by one thread
+// at a time.
 //
-// Views, copies and sums work on host and device; the operations in device_ops.h only on devices.
-// Failures are TensorError, or hearth::Error for a caller's mistake that is detected here.
+// Views, copies and sums work on the host and on devices; the operations in device_ops.h only on
+// devices. Failures throw TensorError, or hearth::Error for a caller's mistake that is detected
+// here.
 class Tensor {
  public:
   Tensor() = default;
-  // In the host's memory, aligned to cache lines, row-major.
+  // Tensors in the host's memory, row-major and aligned to cache lines.
   static Tensor Empty(Shape sizes);
   static Tensor Zeros(Shape sizes);
-  // The caller's memory; `owner`, if set, keeps it alive.
+  // A view of the caller's memory. `owner`, if set, keeps the memory alive.
   static Tensor Over(float* values, Shape sizes, std::shared_ptr<void> owner = {});
   static Tensor ZerosOn(const Device& device, const Shape& sizes);
   static Tensor Copy(const std::vector<float>& values);
@@ -43,9 +45,9 @@ class Tensor {
   bool defined() const { return values_ != nullptr || device_ != nullptr; }
   void reset() { *this = Tensor(); }
   bool on_host() const { return values_ != nullptr; }
-  // For tensors on a device.
+  // The device that stores the tensor; a default Device for a tensor on the host.
   Device device() const;
-  // The device library's handle; null on the host.
+  // The device library's handle; null for a tensor on the host.
   void* handle() const { return device_.get(); }
 
   Shape sizes() const;
@@ -56,10 +58,10 @@ class Tensor {
   int64_t numel() const;
   int64_t nbytes() const { return numel() * static_cast<int64_t>(sizeof(float)); }
   bool is_contiguous() const;
-  // Four axes, of which the second varies fastest in memory.
+  // True if there are four axes, of which the second one varies fastest in memory.
   bool is_channels_last() const;
   bool is_alias_of(const Tensor& other) const;
-  // On a device, an address there.
+  // For a tensor on a device, an address in the device's memory.
   float* data_ptr() const { return values_ != nullptr ? values_ : DevicePointer(); }
   double item() const;
 
@@ -78,20 +80,20 @@ class Tensor {
   Tensor unsqueeze(int64_t axis) const;
   Tensor squeeze(int64_t axis) const;
   Tensor flatten() const { return reshape({-1}); }
-  // All values along one axis: of a dense tensor on the host.
+  // All values in the order of memory, as one axis. The tensor must be dense and on the host.
   Tensor in_memory_order() const { return WithView(values_, {numel()}, {1}); }
   std::vector<Tensor> chunk(int64_t chunks, int64_t axis) const;
 
   // Values.
-  const Tensor& copy_(const Tensor& from) const;  // of the same shape, or broadcast to it
+  const Tensor& copy_(const Tensor& from) const;  // `from` has the same shape or is broadcast
   const Tensor& zero_() const;
   const Tensor& fill_(double value) const;
   const Tensor& add_(const Operand& other, double factor = 1) const;
   const Tensor& mul_(const Operand& factor) const;
-  Tensor clone() const;  // on the host, row-major
+  Tensor clone() const;  // row-major if on the host
   Tensor contiguous() const;
 
-  // Only on devices, as ATen's functions of these names; device_ops.h has more.
+  // Only for tensors on devices: ATen's functions of the same names. device_ops.h has more.
   Tensor abs() const;
   Tensor clamp_min(const Operand& least) const;
   Tensor exp() const;
@@ -139,7 +141,7 @@ class Tensor {
   const Tensor& sub_(const Operand& other, double factor = 1) const;
   const Tensor& tanh_() const;
 
-  // Owns a result of the device library.
+  // Takes ownership of a tensor that the device library returned.
   static Tensor Adopt(void* handle);
 
  private:
@@ -148,9 +150,9 @@ class Tensor {
   Tensor WithView(float* values, Shape sizes, Shape strides) const;
   Tensor HostView(Shape sizes) const;
 
-  float* values_ = nullptr;      // the first, in the host's memory
-  std::shared_ptr<void> owner_;  // of values_; null if the caller owns the memory
-  Shape sizes_, strides_;        // on the host
+  float* values_ = nullptr;      // address of the first value in the host's memory
+  std::shared_ptr<void> owner_;  // owner of values_; null if the caller owns the memory
+  Shape sizes_, strides_;        // only for tensors on the host
   std::shared_ptr<void> device_;
 };
 

@@ -5,7 +5,7 @@
 
 namespace hearth::caffe {
 
-// Failures of tensors: of the host's memory, and those reported by a device library.
+// An error from the host's memory allocation or from a device library.
 class TensorError : public std::runtime_error {
  public:
   TensorError(bool out_of_memory, const std::string& message)

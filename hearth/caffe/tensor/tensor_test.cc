@@ -12,7 +12,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// 0, 1, 2, ... of that shape.
+// A tensor of this shape with the values 0, 1, 2, ...
 Tensor Counted(const Shape& sizes) {
   int64_t count = 1;
   for (const int64_t size : sizes) count *= size;
@@ -46,7 +46,7 @@ TEST(TensorTest, SelectsAlongEveryAxis) {
   EXPECT_EQ(x.chunk(3, 1).size(), 3u);
 }
 
-// view() needs strides that fit; reshape() copies where there are none.
+// view() fails if no strides fit; reshape() makes a copy then.
 TEST(TensorTest, ViewsOfTransposedMemoryAreCopiesOnlyIfTheyMustBe) {
   const Tensor x = Counted({2, 3, 4}).transpose(0, 1);  // 3 x 2 x 4
   const Tensor inner = x.view({3, 2, 2, 2});
@@ -79,7 +79,7 @@ TEST(TensorTest, BroadcastsMissingAxesAndAxesOfSizeOne) {
               HasSubstr("[2] cannot be broadcast to [2, 3]"));
 }
 
-// Large enough for several threads, in every combination of memory orders.
+// Large enough for several threads, with every combination of memory orders.
 TEST(TensorTest, CopiesBetweenMemoryOrders) {
   const Tensor x = Counted({70, 30, 40});
   for (const Shape& order : {Shape{0, 1, 2}, Shape{2, 1, 0}, Shape{1, 2, 0}}) {

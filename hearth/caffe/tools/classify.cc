@@ -35,12 +35,13 @@ std::vector<std::string> ReadLabels(const std::string& path) {
   return labels;
 }
 
-// cpp_classification subtracts a channel's mean, not the mean image: the image was resized to the
-// net's input, which may be smaller.
+// Like cpp_classification, subtracts the mean of each channel instead of the mean image, because
+// the image is resized to the net's input, whose size may differ from the mean image's.
 std::vector<float> ChannelMeans(const std::string& path, int64_t channels) {
   const MeanImage mean = ReadMeanFile(path);
   Require(mean.channels == channels, ErrorCode::kInvalidArgument,
-          "the mean of {} has {} channels, the net's input has {}", path, mean.channels, channels);
+          "the mean of {} has {} channels, but the net's input has {}", path, mean.channels,
+          channels);
   const auto plane = mean.height * mean.width;
   std::vector<float> means;
   for (auto at = mean.values.begin(); at != mean.values.end(); at += plane) {
@@ -49,7 +50,7 @@ std::vector<float> ChannelMeans(const std::string& path, int64_t channels) {
   return means;
 }
 
-// The image resized to the input, planar, minus the means.
+// Copies the resized image to the input, one channel after another, and subtracts the means.
 void SetInput(const image::Image& image, const std::vector<float>& means, Blob* input) {
   float* values = input->data_ptr();
   for (int64_t c = 0; c < image.channels; ++c) {
@@ -68,7 +69,8 @@ std::vector<Prediction> Classify(const ClassifyOptions& options) {
   Require(shape.size() == 4 && (shape[1] == 1 || shape[1] == 3), ErrorCode::kInvalidArgument,
           "the input of {} has the shape {}; it must be images of 1 or 3 channels", options.net,
           input.ShapeString());
-  // Deploy prototxts often have a batch of 10, for the crops of an image; here it is one image.
+  // Deploy prototxts often have a batch of 10, for the crops of an image. Here the batch is one
+  // image.
   shape[0] = 1;
   input.Reshape(shape);
   net->Reshape();
@@ -83,7 +85,7 @@ std::vector<Prediction> Classify(const ClassifyOptions& options) {
   const std::string bytes = storage::ReadFile(options.image);
   image::Image image;
   try {
-    // Trained nets expect OpenCV's order of channels, blue first, which the decoder has as well.
+    // Trained nets expect OpenCV's order of channels, blue first. The decoder uses the same order.
     image = image::DecodeImage(bytes,
                                shape[1] == 1 ? image::ColorMode::kGray : image::ColorMode::kColor);
   } catch (const Error& error) {
@@ -95,7 +97,7 @@ std::vector<Prediction> Classify(const ClassifyOptions& options) {
   const float* values = output.read_data();
   std::vector<size_t> order(classes);
   std::iota(order.begin(), order.end(), 0);
-  // Equal scores stay in the order of the classes, so that results can be compared.
+  // A stable sort, so classes with equal scores stay in order and results can be compared.
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return values[a] > values[b]; });
   order.resize(std::min(kShown, classes));

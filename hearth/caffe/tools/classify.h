@@ -10,10 +10,10 @@ namespace hearth::caffe {
 
 // Options of Classify.
 struct ClassifyOptions {
-  std::string net;      // deploy prototxt: one input, one output
+  std::string net;      // deploy prototxt with one input and one output
   std::string weights;  // trained model
-  std::string mean;     // binaryproto; each channel's mean is subtracted
-  std::string labels;   // one line per class
+  std::string mean;     // binaryproto; the mean of each channel is subtracted
+  std::string labels;   // text file with one line per class
   std::string image;
   ComputeDevice device;
 };
@@ -24,7 +24,7 @@ struct Prediction {
   float confidence = 0;
 };
 
-// The five most likely classes (all, if there are fewer), most likely first. Throws
+// Returns the five most likely classes (or all, if there are fewer), most likely first. Throws
 // kInvalidArgument if net, mean and labels do not match.
 std::vector<Prediction> Classify(const ClassifyOptions& options);
 

@@ -13,7 +13,7 @@ namespace {
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-// The net's classes are weighted sums of each channel of a one-pixel image.
+// A net whose classes are weighted sums of the three channels of a one-pixel image.
 class ClassifyTest : public FileLayerTest {
  protected:
   ClassifyTest() {
@@ -21,10 +21,12 @@ class ClassifyTest : public FileLayerTest {
                       Path("weights.caffemodel"));
     options_.weights = Path("weights.caffemodel");
     options_.net = Write("deploy.prototxt", Net(3));
-    WriteMeanFile({3, 1, 2, {1, 3, 10, 10, 0, 0}}, Path("mean.binaryproto"));  // 2, 10, 0
+    // The channel means are 2, 10 and 0.
+    WriteMeanFile({3, 1, 2, {1, 3, 10, 10, 0, 0}}, Path("mean.binaryproto"));
     options_.mean = Path("mean.binaryproto");
     options_.labels = Write("labels.txt", "blue\ngreen\nred\nboth\nnone\ntwice\n");
-    options_.image = Write("p.png", image::EncodePng({1, 1, 3, {52, 40, 20}}));  // blue, green, red
+    // The order is blue, green, red.
+    options_.image = Write("p.png", image::EncodePng({1, 1, 3, {52, 40, 20}}));
   }
 
   static std::string Net(int channels) {
@@ -67,7 +69,7 @@ TEST_F(ClassifyTest, MismatchesAreReportedInOneSentence) {
   Write("labels.txt", "one\ntwo\n");
   ExpectRefused("labels.txt has 2 labels, but the net's output 'ip' has 6 classes");
   WriteMeanFile({1, 1, 1, {1}}, options_.mean);
-  ExpectRefused("has 1 channels, the net's input has 3");
+  ExpectRefused("has 1 channels, but the net's input has 3");
   Write("deploy.prototxt", Net(3) + R"(layer { name: "x" type: "Split" bottom: "in" top: "x" })");
   ExpectRefused("deploy.prototxt has 1 inputs and 2 outputs");
 }

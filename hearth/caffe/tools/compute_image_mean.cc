@@ -13,7 +13,7 @@
 namespace hearth::caffe {
 namespace {
 
-// The images need one size, as their means are taken per channel and position.
+// Sums images. They must have the same size, because means are computed per channel and pixel.
 class Sum {
  public:
   void Add(const Pixels& pixels) {
@@ -24,9 +24,9 @@ class Sum {
       values_.resize(size.count());
     }
     Require(size == size_, ErrorCode::kDataLoss,
-            "an image of {} x {} x {} among images of {} x {} x {}", size.channels, size.height,
-            size.width, size_.channels, size_.height, size_.width);
-    // A transformation without settings: it decodes the image and converts its bytes to floats.
+            "the image has {} x {} x {} values, but the first image has {} x {} x {}",
+            size.channels, size.height, size.width, size_.channels, size_.height, size_.width);
+    // A transformation without settings only decodes the image and converts its bytes to floats.
     pixels.Transform(plain_, 0, values_.data());
     for (size_t i = 0; i < sum_.size(); ++i) sum_[i] += values_[i];
     ++count_;
@@ -45,7 +45,7 @@ class Sum {
  private:
   const DataTransformer plain_{TransformationParameter(), TEST};
   ImageSize size_;
-  std::vector<double> sum_;  // floats would lose small values after a million images
+  std::vector<double> sum_;  // in floats, small values would be lost after a million images
   std::vector<float> values_;
   int64_t count_ = 0;
 };
@@ -74,7 +74,7 @@ MeanImage ComputeImageMean(DataParameter::DB backend, const std::string& databas
       ParseWire(cursor->value(), "its Datum", &datum);
       sum.Add(Pixels(std::move(datum), image::ColorMode::kUnchanged));
     } catch (const Error& error) {
-      // The key finds the record in the database.
+      // The key allows the user to find the record in the database.
       throw Error(error.code(), fmt::format("record '{}' of {}", cursor->key(), database), error);
     }
     progress.Done(sum.count());

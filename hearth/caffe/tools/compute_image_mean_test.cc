@@ -58,8 +58,9 @@ TEST_F(ComputeImageMeanTest, NamesTheRecordThatDoesNotMatch) {
       [&] {
         MeanOf({Raw("ab"), Raw("abcd")});
       },
-      ThrowsMessage<Error>(HasSubstr("record '001' of " + Path("db") +
-                                     ": an image of 2 x 1 x 2 among images of 2 x 1 x 1")));
+      ThrowsMessage<Error>(
+          HasSubstr("record '001' of " + Path("db") +
+                    ": the image has 2 x 1 x 2 values, but the first image has 2 x 1 x 1")));
 }
 
 TEST_F(ComputeImageMeanTest, FailsWithoutImages) {

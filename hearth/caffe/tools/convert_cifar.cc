@@ -14,11 +14,11 @@ namespace hearth::caffe {
 namespace {
 
 constexpr int kBatches = 5, kSide = 32, kClasses = 10;
-constexpr size_t kRecords = 10'000;  // in each of CIFAR-10's files
+constexpr size_t kRecords = 10'000;  // per CIFAR-10 file
 constexpr size_t kPixels = 3 * kSide * kSide;
-constexpr size_t kRecord = 1 + kPixels;  // a label, then red, green and blue
+constexpr size_t kRecord = 1 + kPixels;  // the label, then the red, green and blue values
 
-// The records of a file; checks its length and their labels.
+// Reads the records of a file. Checks the file's length and the labels.
 std::string ReadBatch(const std::string& path) {
   std::string bytes = storage::ReadFile(path);
   Require(!bytes.empty() && bytes.size() % kRecord == 0, ErrorCode::kDataLoss,
@@ -47,7 +47,7 @@ void StoreCifar(const std::vector<std::string>& batches, DataParameter::DB backe
     for (size_t at = 0; at < bytes.size(); at += kRecord) {
       datum.set_label(static_cast<uint8_t>(bytes[at]));
       datum.set_data(bytes.substr(at + 1, kPixels));
-      // Keys of five digits, as Caffe's tool has them: 50,000 images stay in their order.
+      // Like Caffe's tool, uses keys of five digits, so the 50,000 images stay in order.
       database->Put(fmt::format("{:05}", number++), WireBytes(datum));
     }
     database->Commit();
@@ -57,8 +57,8 @@ void StoreCifar(const std::vector<std::string>& batches, DataParameter::DB backe
 
 }  // namespace
 
-// Reads all files (184 MB) before it writes: a damaged test file must not leave the training
-// database alone.
+// Reads all files (184 MB) before it writes, so that a damaged test file does not leave a training
+// database without a test database.
 void ConvertCifar(const CifarOptions& options) {
   std::vector<std::string> training;
   for (int batch = 1; batch <= kBatches; ++batch) {
@@ -70,7 +70,7 @@ void ConvertCifar(const CifarOptions& options) {
   const auto name = [&](std::string_view part) {
     return fmt::format("{}/cifar10_{}_{}", options.output, part, kind);
   };
-  // Checks that neither database exists before the first is created.
+  // Checks that neither database exists before it creates the first one.
   for (const std::string_view part : {"train", "test"}) {
     Require(!storage::Exists(name(part)), ErrorCode::kInvalidArgument,
             "{} already exists; remove it, or choose another folder", name(part));

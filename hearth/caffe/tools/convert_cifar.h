@@ -10,12 +10,12 @@ namespace hearth::caffe {
 // Options of ConvertCifar.
 struct CifarOptions {
   std::string input;   // folder with data_batch_1.bin to data_batch_5.bin and test_batch.bin
-  std::string output;  // folder for cifar10_train_BACKEND and cifar10_test_BACKEND
+  std::string output;  // folder in which cifar10_train_BACKEND and cifar10_test_BACKEND are created
   DataParameter::DB backend = DataParameter::LMDB;
 };
 
-// Keys are record numbers of five digits. Throws kDataLoss for a damaged file before a database is
-// created.
+// Keys are record numbers with five digits. Throws kDataLoss for a damaged file before a database
+// is created.
 void ConvertCifar(const CifarOptions& options);
 
 }  // namespace hearth::caffe

@@ -36,7 +36,8 @@ class ConvertCifarTest : public FileLayerTest {
   CifarOptions options_;
 };
 
-// channels 3, height 32, width 32, 3072 bytes (a two-byte varint), label, as protobuf encodes them.
+// A record in protobuf's encoding: channels 3, height 32, width 32, 3072 bytes (the length is a
+// two-byte varint), label.
 std::string CifarRecord(char label, char shade) {
   return std::string("\x08\x03\x10\x20\x18\x20\x22\x80\x18") + std::string(kPixels, shade) +
          '\x28' + label;

@@ -21,7 +21,7 @@
 namespace hearth::caffe {
 namespace {
 
-// Number of images read in parallel, then committed together.
+// Number of images that are read in parallel and then committed together.
 constexpr size_t kGroup = 256;
 
 bool IsOfType(std::string_view path, std::string_view type) {
@@ -29,7 +29,7 @@ bool IsOfType(std::string_view path, std::string_view type) {
          path[path.size() - type.size() - 1] == '.';
 }
 
-// Decoded pixels are H x W x C, a Datum's are C x H x W.
+// Decoded pixels are in the order H x W x C; a Datum's are C x H x W.
 void StorePixels(const image::Image& image, Datum* datum) {
   SetShape(image.channels, image.height, image.width, datum);
   std::string* planes = datum->mutable_data();
@@ -49,7 +49,7 @@ class Converter {
     Require((options.height > 0) == (options.width > 0), ErrorCode::kInvalidArgument,
             "resize_height is {} and resize_width is {}; set both, or neither", options.height,
             options.width);
-    // One pixel shows whether the type is supported, before any image is read.
+    // Encodes one pixel, to reject an unsupported type before any image is read.
     if (!options.encode_type.empty()) image::EncodeImage({1, 1, 1, {0}}, options.encode_type);
   }
 
@@ -73,7 +73,7 @@ class Converter {
   }
 
  private:
-  // Empty: store pixels.
+  // Empty if pixels are to be stored.
   std::string EncodingOf(const std::string& path) const {
     if (!options_.encode_type.empty() || !options_.encoded) return options_.encode_type;
     const std::string ending = std::filesystem::path(path).extension().string();
@@ -87,7 +87,7 @@ class Converter {
 void CheckSize(const Datum& datum, const std::string& path, size_t* size) {
   if (*size == 0) *size = datum.data().size();
   Require(datum.data().size() == *size, ErrorCode::kInvalidArgument,
-          "{} has {} bytes of pixels, the images before it have {}; resize them, or leave out "
+          "{} has {} bytes of pixels, but the images before it have {}; resize them, or leave out "
           "check_size",
           path, datum.data().size(), *size);
 }
@@ -99,7 +99,7 @@ int64_t ConvertImageset(const ConvertOptions& options) {
   std::vector<ListedImage> images = ReadImageList(options.list);
   if (options.shuffle) {
     log::Info("Shuffling data");
-    // A fixed seed: the same list always gives the same database.
+    // The seed is fixed, so the same list always results in the same database.
     std::shuffle(images.begin(), images.end(), Random(1).engine());
   }
   log::Info("A total of {} images.", images.size());
@@ -109,13 +109,13 @@ int64_t ConvertImageset(const ConvertOptions& options) {
   size_t size = 0;
   for (size_t first = 0; first < images.size(); first += kGroup) {
     std::vector<std::optional<Datum>> datums(std::min(kGroup, images.size() - first));
-    // Threads read and decode; records are written below, in the list's order.
+    // Threads read and decode. The records are written below, in the order of the list.
     ForEach(static_cast<int64_t>(datums.size()), options.threads, [&](int64_t i) {
       const ListedImage& listed = images[first + i];
       try {
         datums[i] = converter.Read(listed);
       } catch (const Error& error) {
-        // The options are wrong, not the image: the next images would fail as well.
+        // The options are wrong, not the image, so the next images would fail, too.
         if (error.code() == ErrorCode::kInvalidArgument) throw;
         log::Warning("Leaving out {}{}: {}", options.root, listed.path, error.message());
       }
@@ -124,7 +124,7 @@ int64_t ConvertImageset(const ConvertOptions& options) {
       if (!datums[i]) continue;
       const std::string& path = images[first + i].path;
       if (options.check_size) CheckSize(*datums[i], path, &size);
-      // Caffe's keys: the position in the list, so that records stay in its order, and the path.
+      // Like Caffe's keys: the position in the list, which keeps records in order, and the path.
       database->Put(fmt::format("{:08}_{}", first + i, path), WireBytes(*datums[i]));
       ++stored;
     }

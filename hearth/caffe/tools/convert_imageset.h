@@ -10,20 +10,20 @@ namespace hearth::caffe {
 
 // Options of ConvertImageset.
 struct ConvertOptions {
-  std::string root;      // prefix of every path of the list
+  std::string root;      // prefix of every path in the list
   std::string list;      // lines "path label"
-  std::string database;  // to be created
+  std::string database;  // created by the tool
   DataParameter::DB backend = DataParameter::LMDB;
   bool gray = false;
-  bool shuffle = false;           // the same order every time
-  int64_t height = 0, width = 0;  // of the stored images; 0: unchanged
-  bool check_size = false;        // all must have the same size
-  bool encoded = false;           // store JPEG or PNG files instead of pixels
-  std::string encode_type;        // empty: by the path's extension
+  bool shuffle = false;           // shuffles, in the same order every time
+  int64_t height = 0, width = 0;  // size of the stored images; 0 keeps their size
+  bool check_size = false;        // requires all images to have the same size
+  bool encoded = false;           // stores JPEG or PNG files instead of pixels
+  std::string encode_type;        // if empty, the path's extension decides
   int threads = 1;
 };
 
-// Images that cannot be read are logged by name and left out. Returns the number stored.
+// Logs and skips images that cannot be read. Returns the number of stored images.
 int64_t ConvertImageset(const ConvertOptions& options);
 
 }  // namespace hearth::caffe

@@ -60,7 +60,7 @@ TEST_F(ConvertImagesetTest, StoresPlanarPixelsWithNumberAndPathAsKey) {
         EXPECT_EQ(static_cast<uint8_t>(datum.data()[c * 6 + i]), image.pixels[i * 3 + c]);
       }
     }
-    EXPECT_EQ(datums.rbegin()->second.channels(), 3);  // gray files become color
+    EXPECT_EQ(datums.rbegin()->second.channels(), 3);  // gray files are converted to color
   }
 }
 
@@ -118,7 +118,7 @@ TEST_F(ConvertImagesetTest, RejectsInvalidOptions) {
     std::filesystem::remove_all(Path("db"));
   };
   options_.check_size = true;
-  expect("b.png has 36 bytes of pixels, the images before it have 18");
+  expect("b.png has 36 bytes of pixels, but the images before it have 18");
   options_.height = 3;
   expect("set both, or neither");
   options_.height = 0;

@@ -17,8 +17,8 @@
 namespace hearth::caffe {
 namespace {
 
-constexpr int64_t kCommit = 1000;  // committed together
-// Fixed: the same files always give the same pairs.
+constexpr int64_t kCommit = 1000;  // number of records that are committed together
+// Fixed, so the same files always result in the same pairs.
 constexpr uint64_t kPairSeed = 1;
 
 uint32_t BigEndian(std::string_view bytes, size_t at) {
@@ -27,14 +27,15 @@ uint32_t BigEndian(std::string_view bytes, size_t at) {
   return value;
 }
 
-// An idx file of bytes: a magic number of 4 bytes, its sizes, the data.
+// An idx file of bytes: a four-byte magic number, the sizes of its axes, and the data.
 class IdxFile {
  public:
   IdxFile(const std::string& path, size_t axes) : bytes_(storage::ReadFile(path)) {
     header_ = 4 + 4 * axes;
     Require(!bytes_.starts_with("\x1f\x8b"), ErrorCode::kInvalidArgument,
             "{} is gzipped: gunzip it first", path);
-    // Two zero bytes, the type (8: unsigned bytes), the number of axes. All numbers are big-endian.
+    // The magic number: two zero bytes, the type (8 for unsigned bytes), and the number of axes.
+    // All numbers are big-endian.
     const uint32_t magic = 0x800 + static_cast<uint32_t>(axes);
     Require(bytes_.size() >= header_ && BigEndian(bytes_, 0) == magic, ErrorCode::kDataLoss,
             "{} is not an idx file of bytes with {} axes: it does not begin with the number {}",
@@ -43,7 +44,7 @@ class IdxFile {
     for (size_t axis = 0; axis < axes; ++axis) {
       sizes_.push_back(BigEndian(bytes_, 4 + 4 * axis));
       const uint64_t size = sizes_.back();
-      // The product is checked before it is computed: sizes of a damaged file may overflow it.
+      // Checked before multiplying, because sizes in a damaged file may overflow the product.
       Require(size > 0 && count <= std::numeric_limits<int64_t>::max() / size, ErrorCode::kDataLoss,
               "{}: axis {} has the invalid size {}", path, axis, size);
       count *= size;
@@ -54,7 +55,7 @@ class IdxFile {
   }
 
   int64_t size(size_t axis) const { return sizes_[axis]; }
-  // The bytes of one item of the first axis.
+  // The bytes of one item along the first axis.
   std::string_view Item(int64_t item) const {
     const size_t size = (bytes_.size() - header_) / sizes_[0];
     return std::string_view(bytes_).substr(header_ + item * size, size);
@@ -66,13 +67,13 @@ class IdxFile {
   std::vector<uint32_t> sizes_;
 };
 
-// An image file and its label file, with one label per image.
+// An image file and its label file, which has one label per image.
 class Mnist {
  public:
   explicit Mnist(const MnistOptions& options)
       : images_(options.images, 3), labels_(options.labels, 1) {
     Require(images_.size(0) == labels_.size(0), ErrorCode::kInvalidArgument,
-            "{} has {} images, {} has {} labels: these files do not match", options.images,
+            "{} has {} images, but {} has {} labels: these files do not match", options.images,
             images_.size(0), options.labels, labels_.size(0));
     constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
     Require(images_.size(1) <= kMost && images_.size(2) <= kMost, ErrorCode::kDataLoss,
@@ -89,7 +90,7 @@ class Mnist {
   Datum DatumOf(std::initializer_list<int64_t> items, int32_t label) const {
     Datum datum;
     SetShape(static_cast<int64_t>(items.size()), images_.size(1), images_.size(2), &datum);
-    // One image per channel.
+    // Each image is a channel.
     for (const int64_t item : items) datum.mutable_data()->append(image(item));
     datum.set_label(label);
     return datum;
@@ -105,7 +106,7 @@ int64_t StoreMnist(const MnistOptions& options, int64_t count, const MakeDatum& 
   ProgressLog progress;
   for (int64_t item = 0; item < count; ++item) {
     database->Put(fmt::format("{:08}", item), WireBytes(make_datum(item)));
-    // Records are kept in memory until they are committed.
+    // Commits from time to time, because uncommitted records are in memory.
     if ((item + 1) % kCommit != 0) continue;
     database->Commit();
     progress.Done(item + 1);
@@ -126,7 +127,8 @@ int64_t ConvertMnist(const MnistOptions& options) {
 int64_t ConvertMnistSiamese(const MnistOptions& options) {
   const Mnist mnist(options);
   Random random(kPairSeed);
-  // As Caffe's convert_mnist_siamese_data: one pair per image, each image of it chosen at random.
+  // Like Caffe's convert_mnist_siamese_data, stores as many pairs as there are images. Both images
+  // of a pair are chosen at random.
   return StoreMnist(options, mnist.count(), [&](int64_t) {
     const auto first = static_cast<int64_t>(random.Below(mnist.count()));
     const auto second = static_cast<int64_t>(random.Below(mnist.count()));

@@ -1,4 +1,4 @@
-// Converts MNIST files, or others in the idx format, to databases of Datum records.
+// Converts MNIST files, or other files in the idx format, to databases of Datum records.
 #pragma once
 
 #include <cstdint>
@@ -10,17 +10,18 @@ namespace hearth::caffe {
 
 // Options of ConvertMnist and ConvertMnistSiamese.
 struct MnistOptions {
-  std::string images;    // idx of bytes: count, rows, columns
-  std::string labels;    // idx of bytes: as many
-  std::string database;  // to be created
+  std::string images;    // idx file of bytes: count, rows, columns
+  std::string labels;    // idx file of bytes: the same count
+  std::string database;  // created by the tool
   DataParameter::DB backend = DataParameter::LMDB;
 };
 
-// Both use record numbers of eight digits as keys, return the number of records, and throw
-// kDataLoss for a damaged file before a database is created.
+// Both functions use record numbers with eight digits as keys, return the number of records, and
+// throw kDataLoss for a damaged file before a database is created.
 int64_t ConvertMnist(const MnistOptions& options);
-// For siamese nets: each record has two randomly chosen images as its channels, the same choice
-// every time, and label 1 if their labels are equal, else 0. As many records as images.
+// For siamese nets. The two channels of each record are two randomly chosen images, which are the
+// same in every run. The label is 1 if the labels of both are equal, otherwise 0. There are as many
+// records as images.
 int64_t ConvertMnistSiamese(const MnistOptions& options);
 
 }  // namespace hearth::caffe

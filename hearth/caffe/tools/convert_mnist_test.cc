@@ -46,7 +46,7 @@ class ConvertMnistTest : public FileLayerTest {
   MnistOptions options_;
 };
 
-// channels 1, height 2, width 2, four bytes of data, label, as protobuf encodes them.
+// A record in protobuf's encoding: channels 1, height 2, width 2, four bytes of data, label.
 std::string MnistRecord(const std::string& pixels, char label) {
   return std::string("\x08\x01\x10\x02\x18\x02\x22\x04") + pixels + '\x28' + label;
 }
@@ -65,7 +65,7 @@ TEST_F(ConvertMnistTest, StoresTheSameBytesAsCaffe) {
 }
 
 TEST_F(ConvertMnistTest, PairsAreLabelledByWhetherTheirLabelsAreEqual) {
-  constexpr int kItems = 50;  // each with its own byte value, and one of three labels
+  constexpr int kItems = 50;  // each has its own byte value and one of three labels
   const std::string count = {0, 0, 0, kItems}, one = {0, 0, 0, 1};
   std::string pixels, labels;
   for (int i = 0; i < kItems; ++i) {

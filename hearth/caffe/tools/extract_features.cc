@@ -16,7 +16,7 @@
 namespace hearth::caffe {
 namespace {
 
-// Checks everything before the first database is created.
+// Checks all options before the first database is created.
 void CheckOptions(const FeatureOptions& options, const Net& net) {
   Require(options.blobs.size() == options.databases.size(), ErrorCode::kInvalidArgument,
           "there are {} blobs and {} databases; give one database per blob", options.blobs.size(),
@@ -39,15 +39,16 @@ class FeatureWriter {
   FeatureWriter(DataParameter::DB backend, const std::string& database)
       : writer_(CreateDatabase(backend, database)) {}
 
-  // One record per row, numbered over all batches, so that a cursor returns them in the order of
-  // the rows.
+  // Writes one record per row. Rows are numbered across all batches, so a cursor returns the
+  // records in the order of the rows.
   void Write(Blob& blob) {
     Shape shape = blob.shape();
     Require(shape.size() <= 4, ErrorCode::kInvalidArgument,
             "a blob of shape {} has more than the four axes that a Datum has", blob.ShapeString());
-    // A Datum has three axes and a row: missing ones are 1, as Caffe's legacy shapes.
+    // The blob's first axis is the row, and a Datum has three axes. Missing axes get size 1, as in
+    // Caffe's legacy shapes.
     shape.resize(4, 1);
-    // Blobs may be stored as N x H x W x C.
+    // Converts to row-major order, because blobs may be stored as N x H x W x C.
     const Tensor row_major = blob.data().contiguous();
     const int64_t size = blob.count() / shape[0];
     Datum datum;
@@ -83,7 +84,8 @@ int64_t ExtractFeatures(const FeatureOptions& options) {
   log::Info("Extracting Features");
   ProgressLog progress;
   for (int64_t batch = 0; batch < options.batches; ++batch) {
-    // Data layers read the next minibatch in Forward, and begin again at the end of their database.
+    // In Forward, data layers read the next minibatch. At the end of their database, they start
+    // again.
     net->Forward();
     for (size_t i = 0; i < writers.size(); ++i) writers[i].Write(net->blob(options.blobs[i]));
     progress.Done(writers[0].rows());

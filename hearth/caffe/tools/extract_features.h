@@ -1,4 +1,4 @@
-// Runs a trained net over its own data and stores the values of some of its blobs.
+// Runs a trained net with its own data layers and stores the values of some of its blobs.
 #pragma once
 
 #include <cstdint>
@@ -13,18 +13,18 @@ namespace hearth::caffe {
 // Options of ExtractFeatures.
 struct FeatureOptions {
   std::string weights;  // trained model
-  std::string net;      // prototxt; its TEST net reads the data
+  std::string net;      // prototxt whose TEST net reads the data
   std::vector<std::string> blobs;
-  std::vector<std::string> databases;  // to be created, one per blob
+  std::vector<std::string> databases;  // one per blob; created by the tool
   int64_t batches = 0;
   DataParameter::DB backend = DataParameter::LMDB;
-  int threads = 1;  // for decoding images
+  int threads = 1;  // threads that decode images
   ComputeDevice device;
   Precision precision = Precision::kFloat32;
 };
 
-// Stores one Datum of floats per row of a blob; keys are row numbers of ten digits. Returns the
-// rows.
+// Stores each row of a blob as a Datum of floats. Keys are row numbers with ten digits. Returns the
+// number of rows.
 int64_t ExtractFeatures(const FeatureOptions& options);
 
 }  // namespace hearth::caffe

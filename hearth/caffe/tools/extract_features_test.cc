@@ -66,7 +66,8 @@ TEST_F(ExtractFeaturesTest, StoresTheRowsOfEachBlob) {
               ElementsAre(1, 1, 2));
 }
 
-// The convolutions exchange "first" channels-last; an output of the net is row-major.
+// "first" is stored with channels last, because both convolutions support it. An output of the net
+// is row-major.
 TEST_F(ExtractFeaturesTest, StoresImagesInTheOrderOfADatumWhateverTheNetsLayout) {
   options_.net = Write("images.prototxt",
                        R"(layer { name: "one" type: "DummyData" top: "one"
@@ -86,12 +87,13 @@ TEST_F(ExtractFeaturesTest, StoresImagesInTheOrderOfADatumWhateverTheNetsLayout)
     blob->mutable_data()->assign(values.begin(), values.end());
     return layer;
   };
-  // Channel c is the window's weights, summed, times 10^c: a different number at each position.
+  // In channel c, each value is the sum of the window's weights times 10^c, so each position has a
+  // different number.
   const std::vector<float> weights = {1, 2, 4, 8, 10, 20, 40, 80, 100, 200, 400, 800};
   BlobProto* bias = add_layer("first", {3, 1, 2, 2}, weights)->add_blobs();
   *bias->mutable_shape()->mutable_dim() = {3};
   bias->mutable_data()->assign(3, 0);
-  add_layer("second", {3, 3, 1, 1}, {1, 0, 0, 0, 1, 0, 0, 0, 1});  // repeats its input
+  add_layer("second", {3, 3, 1, 1}, {1, 0, 0, 0, 1, 0, 0, 0, 1});  // identity
   WriteModel(model, Path("images.caffemodel"));
   options_.weights = Path("images.caffemodel");
   options_.blobs = {"first", "second"};
@@ -113,7 +115,7 @@ TEST_F(ExtractFeaturesTest, StoresImagesInTheOrderOfADatumWhateverTheNetsLayout)
   }
 }
 
-// The weights 10 and 1 become 127 and 13 of 10 / 127.
+// With int8, the weights 10 and 1 are rounded to 127 and 13 times 10 / 127.
 TEST_F(ExtractFeaturesTest, ComputesInThePrecisionOfItsOptions) {
   options_.precision = Precision::kInt8;
   ExtractFeatures(options_);

@@ -5,12 +5,12 @@
 namespace hearth::caffe {
 
 void ProgressLog::Done(int64_t items) {
-  // Every 1000 items, as Caffe's tools do, and more often for slow ones.
+  // Logs every 1000 items, like Caffe's tools, and at least every two seconds.
   const bool late = Clock::now() - last_ >= std::chrono::seconds(2);
   if (items / 1000 > said_ / 1000 || (late && items > said_)) Say(items);
 }
 
-// The remaining items; nothing if the last line had them already.
+// Logs the number of items, unless the last line contained it.
 void ProgressLog::Finish(int64_t items) {
   if (items > said_) Say(items);
 }

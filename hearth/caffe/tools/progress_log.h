@@ -5,13 +5,13 @@
 
 namespace hearth::caffe {
 
-// Logs a tool's progress: after every thousand items, as Caffe's tools do, and at least every two
-// seconds. One thread.
+// Logs a tool's progress: every 1000 items, like Caffe's tools, and at least every two seconds. For
+// one thread.
 class ProgressLog {
  public:
-  // Call it as often as convenient, with the number of items completed.
+  // Reports the number of completed items. May be called as often as convenient.
   void Done(int64_t items);
-  // Logs the last line unless it was logged already.
+  // Logs the last line, unless it was already logged.
   void Finish(int64_t items);
 
  private:

@@ -8,7 +8,7 @@ namespace hearth::caffe {
 std::unique_ptr<Net> TrainedTestNet(const std::string& net, const std::string& weights,
                                     NetContext context) {
   context.phase = TEST;
-  // A fixed seed: two runs of a tool give the same results.
+  // The seed is fixed, so a tool computes the same results in every run.
   context.random = std::make_shared<Random>(0);
   auto trained = std::make_unique<Net>(ReadNet(net), context);
   LoadTrainedWeights(weights, trained.get());

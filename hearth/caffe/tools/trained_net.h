@@ -8,8 +8,8 @@
 
 namespace hearth::caffe {
 
-// The TEST net of a prototxt with the weights of a model; `context` has the device and threads.
-// Throws like ReadNet() and LoadTrainedWeights().
+// Builds the TEST net of a prototxt and loads the weights of a model. `context` specifies the
+// device and the threads. Throws like ReadNet() and LoadTrainedWeights().
 std::unique_ptr<Net> TrainedTestNet(const std::string& net, const std::string& weights,
                                     NetContext context);
 

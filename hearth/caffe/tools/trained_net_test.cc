@@ -36,7 +36,7 @@ class TrainedTestNetTest : public testing::Test {
 
 TEST_F(TrainedTestNetTest, ComputesWithTheModelsWeightsInTheTestPhase) {
   NetContext context;
-  context.phase = TRAIN;  // of no effect
+  context.phase = TRAIN;  // has no effect
   const auto net = TrainedTestNet(prototxt_, model_, context);
   EXPECT_EQ(net->phase(), TEST);
   net->blob("x").data_ptr()[0] = 2;

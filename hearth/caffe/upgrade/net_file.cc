@@ -10,7 +10,7 @@
 namespace hearth::caffe {
 namespace {
 
-// An empty file is a valid empty message, but never intended.
+// An empty file is a valid empty message, but it is always a mistake.
 void RequireText(std::string_view text, const std::string& name) {
   Require(text.find_first_not_of(" \t\r\n") != std::string_view::npos, ErrorCode::kInvalidArgument,
           "{} is empty; give the prototxt of a net or solver", name);
@@ -28,7 +28,7 @@ Message Parse(std::string_view text, const std::string& name,
 
 }  // namespace
 
-// In this order, since the later steps look at `layer` only.
+// UpgradeOldLayers must be first, because the other steps only process `layer`.
 bool UpgradeNet(NetParameter* net, const std::string& name) {
   bool upgraded = UpgradeOldLayers(net, name);
   upgraded |= UpgradeInputs(net, name);
@@ -37,7 +37,7 @@ bool UpgradeNet(NetParameter* net, const std::string& name) {
 }
 
 bool UpgradeSolver(SolverParameter* solver, const std::string& name) {
-  // In the order of caffe.proto's SolverType.
+  // Indexed by caffe.proto's SolverType.
   constexpr std::array<const char*, 6> kTypes = {"SGD",     "Nesterov", "AdaGrad",
                                                  "RMSProp", "AdaDelta", "Adam"};
   bool upgraded = solver->has_solver_type();
@@ -47,7 +47,7 @@ bool UpgradeSolver(SolverParameter* solver, const std::string& name) {
     solver->set_type(kTypes[solver->solver_type()]);
     solver->clear_solver_type();
   }
-  // Nets inside the solver may be old as well.
+  // Nets inside the solver may be in an old format, too.
   if (solver->has_net_param()) {
     upgraded |= UpgradeNet(solver->mutable_net_param(), name + " net_param");
   }

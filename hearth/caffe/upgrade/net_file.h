@@ -8,15 +8,15 @@
 
 namespace hearth::caffe {
 
-// `name` is used in error messages. Upgrades nets in the V0 and V1 formats and nets with `input`
-// fields, and a solver's solver_type to type.
+// Parse a prototxt and upgrade it: nets in the V0 and V1 formats, nets with `input` fields, and a
+// solver's solver_type, which becomes its type. `name` is used in error messages.
 NetParameter ParseNet(std::string_view text, const std::string& name);
 SolverParameter ParseSolver(std::string_view text, const std::string& name);
 
 NetParameter ReadNet(const std::string& uri);
 SolverParameter ReadSolver(const std::string& uri);
 
-// Performs the upgrades above, in place; false if there was nothing to upgrade.
+// Perform the upgrades described above, in place. Return false if there was nothing to upgrade.
 bool UpgradeNet(NetParameter* net, const std::string& name);
 bool UpgradeSolver(SolverParameter* solver, const std::string& name);
 

@@ -6,13 +6,14 @@
 namespace hearth::caffe {
 namespace {
 
-// The layer that replaces the net's `input` fields.
+// Creates the layer that replaces the net's `input` fields.
 LayerParameter MakeInputLayer(const NetParameter& net) {
   LayerParameter layer;
   layer.set_name("input");
   layer.set_type("Input");
   *layer.mutable_top() = net.input();
-  // input_shape, or the older input_dim, which has four numbers (N, C, H, W) for each input.
+  // Shapes are in input_shape, or in the older input_dim, which has four numbers (N, C, H, W) for
+  // each input.
   const bool has_shapes = net.input_shape_size() > 0;
   for (int i = 0; i < net.input_size(); ++i) {
     BlobShape* shape = layer.mutable_input_param()->add_shape();
@@ -28,7 +29,7 @@ bool UpgradeInputs(NetParameter* net, const std::string& name) {
   const int inputs = net->input_size();
   const int shapes = net->input_shape_size(), dims = net->input_dim_size();
   if (inputs + shapes + dims == 0) return false;
-  // A model file may have inputs without shapes: only its weights are used.
+  // A model file may have inputs without shapes, because only its weights are used.
   if (inputs > 0 && shapes + dims > 0) {
     Require(shapes > 0 ? shapes == inputs : dims == 4 * inputs, ErrorCode::kInvalidArgument,
             "{}: {} input(s) need {} input_dim or {} input_shape, found {} and {}", name, inputs,
@@ -41,8 +42,8 @@ bool UpgradeInputs(NetParameter* net, const std::string& name) {
   return true;
 }
 
-// The statistics are means, which no solver may change; three ParamSpecs mean that the file sets
-// them.
+// If a BatchNorm layer has three ParamSpecs, the file sets the multipliers of its statistics. They
+// must be 0, because no solver may change the statistics.
 bool UpgradeBatchNorms(NetParameter* net) {
   bool upgraded = false;
   for (LayerParameter& layer : *net->mutable_layer()) {

@@ -1,5 +1,5 @@
-// Parts of UpgradeOldLayers: convert one layer of an old format to the current one. Moves the old
-// layer's blobs, since they may be large.
+// Functions of UpgradeOldLayers that convert one layer of an old format to the current format. They
+// move the blobs out of the old layer, since blobs may be large.
 #pragma once
 
 #include <algorithm>
@@ -11,17 +11,18 @@
 namespace hearth::caffe {
 
 LayerParameter UpgradeV1Layer(V1LayerParameter* old);
-// Returns true if its data parameters have fields that belong to transform_param now. Caffe then
-// gives both messages to every data layer of the net, even if they are empty.
+// Returns true if the layer's data parameters contain fields that now belong to transform_param. In
+// that case Caffe adds both messages, possibly empty, to every data layer of the net.
 bool HasOldTransform(const V1LayerParameter& old);
 void AddTransform(LayerParameter* layer);
-// For a connection with a `layer`, which is how V0 wrote a layer.
+// Converts a V0 layer, which is the field `layer` of a V1LayerParameter.
 LayerParameter UpgradeV0Layer(V1LayerParameter* old, const std::string& name);
 
-// V0 had padding layers: removes them and sets the pad of the layers that they feed.
+// Removes V0's padding layers, and sets the pad of the layers that read from them.
 void RemoveV0Padding(std::vector<V1LayerParameter>* layers, const std::string& name);
 
-// Converts learning rates and weight decays per blob to ParamSpecs. OldLayer: V0 or V1.
+// Converts learning rates and weight decays of blobs to ParamSpecs. OldLayer is the V0 or the V1
+// type.
 template <typename OldLayer>
 void UpgradeMultipliers(const OldLayer& old, LayerParameter* layer) {
   auto& params = *layer->mutable_param();

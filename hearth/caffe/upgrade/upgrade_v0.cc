@@ -18,9 +18,9 @@ struct TypeRow {
   const char* param;
 };
 
-// V0 has the fields of all types in one message. A field goes to the message of the layer's type,
-// under the same name unless kOwnFields renames it: a table replaces the comparisons of Caffe's
-// UpgradeV0LayerParameter.
+// In V0, one message contains the fields of all types. A field is copied to the message of the
+// layer's type, under the same name unless kOwnFields renames it. These tables replace the
+// comparisons in Caffe's UpgradeV0LayerParameter.
 constexpr std::array<TypeRow, 24> kTypes = {{
     {"accuracy", "Accuracy", ""},
     {"bnll", "BNLL", ""},
@@ -50,7 +50,7 @@ constexpr std::array<TypeRow, 24> kTypes = {{
 
 using Rename = std::pair<std::string_view, std::string_view>;
 
-// Fields that were renamed; others kept their names.
+// Renamed fields; the other fields have kept their names.
 constexpr std::array<Rename, 9> kOwnFields = {{
     {"biasterm", "bias_term"},
     {"kernelsize", "kernel_size"},
@@ -63,7 +63,7 @@ constexpr std::array<Rename, 9> kOwnFields = {{
     {"det_crop_mode", "crop_mode"},
 }};
 
-// Fields of every data layer, now in transform_param.
+// Fields of every data layer that are now in transform_param.
 constexpr std::array<Rename, 4> kTransformFields = {{
     {"scale", "scale"},
     {"meanfile", "mean_file"},
@@ -71,7 +71,7 @@ constexpr std::array<Rename, 4> kTransformFields = {{
     {"mirror", "mirror"},
 }};
 
-// Handled by other functions than UpgradeField.
+// Fields that UpgradeField does not handle.
 constexpr std::array<std::string_view, 5> kCommonFields = {"name", "type", "blobs", "blobs_lr",
                                                            "weight_decay"};
 
@@ -93,7 +93,7 @@ const Rename* FindRename(const std::array<Rename, N>& renames, std::string_view 
   return nullptr;
 }
 
-// False if the layer's type does not use the field.
+// Returns false if the layer's type does not use the field.
 bool UpgradeField(const V0LayerParameter& old, const FieldDescriptor& field, const TypeRow& row,
                   LayerParameter* layer) {
   if (const Rename* rename = FindRename(kTransformFields, field.name)) {
@@ -125,11 +125,12 @@ LayerParameter UpgradeV0Layer(V1LayerParameter* connection, const std::string& n
   layer.set_type(row.type);
   *layer.mutable_bottom() = connection->bottom();
   *layer.mutable_top() = connection->top();
-  // Weights of a whole model may be hundreds of megabytes: they are moved, never copied.
+  // The weights of a whole model may have hundreds of megabytes, so they are moved, never copied.
   *layer.mutable_blobs() = std::move(*old.mutable_blobs());
   old.clear_blobs();
   UpgradeMultipliers(old, &layer);
-  // A field that no message of this layer has is reported, not refused: Caffe reads such files too.
+  // Fields that the layer's type does not use are logged, not rejected, because Caffe also reads
+  // such files.
   for (const FieldDescriptor& field : old.descriptor().fields) {
     const bool common =
         std::find(kCommonFields.begin(), kCommonFields.end(), field.name) != kCommonFields.end();

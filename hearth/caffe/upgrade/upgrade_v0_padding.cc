@@ -11,7 +11,7 @@ bool IsPadding(const V1LayerParameter& layer) {
   return layer.has_layer() && layer.layer().type() == "padding";
 }
 
-// The only bottom of `layer` is the top of `padding`.
+// Moves the padding into `layer`, whose only bottom must be the top of `padding`.
 void PadIn(const V1LayerParameter& padding, const std::string& name, V1LayerParameter* layer) {
   const std::string& type = layer->layer().type();
   Require((type == "conv" || type == "pool") && layer->bottom_size() == 1,
@@ -26,7 +26,7 @@ void PadIn(const V1LayerParameter& padding, const std::string& name, V1LayerPara
 }  // namespace
 
 void RemoveV0Padding(std::vector<V1LayerParameter>* layers, const std::string& name) {
-  // The layer that wrote each blob, among the layers so far.
+  // Among the layers so far, the last one that writes each blob.
   std::map<std::string, const V1LayerParameter*> maker;
   for (V1LayerParameter& layer : *layers) {
     if (IsPadding(layer)) {
@@ -34,7 +34,7 @@ void RemoveV0Padding(std::vector<V1LayerParameter>* layers, const std::string& n
               "{}: the padding layer '{}' has {} bottom(s) and {} top(s); it needs one of each",
               name, layer.layer().name(), layer.bottom_size(), layer.top_size());
     } else {
-      // A copy, as PadIn changes the layer's bottom.
+      // Iterates over a copy, because PadIn changes the layer's bottom.
       for (const std::string& bottom : std::vector(layer.bottom())) {
         const auto found = maker.find(bottom);
         if (found != maker.end() && IsPadding(*found->second)) PadIn(*found->second, name, &layer);

@@ -9,7 +9,7 @@ namespace {
 
 using V1 = V1LayerParameter;
 
-// The names are those under which the layers are registered now.
+// The names under which the layer types are registered now.
 constexpr std::array<std::pair<V1::LayerType, const char*>, 39> kTypeNames = {{
     {V1::ABSVAL, "AbsVal"},
     {V1::ACCURACY, "Accuracy"},
@@ -52,7 +52,8 @@ constexpr std::array<std::pair<V1::LayerType, const char*>, 39> kTypeNames = {{
     {V1::WINDOW_DATA, "WindowData"},
 }};
 
-// The type of a file without one; building its net is an error, reading its weights is not.
+// Returns "" for an unknown type: reading such a file's weights is possible, but building its net
+// is an error.
 const char* TypeName(V1::LayerType type) {
   for (const auto& [known, name] : kTypeNames) {
     if (known == type) return name;
@@ -60,7 +61,7 @@ const char* TypeName(V1::LayerType type) {
   return "";
 }
 
-// One ParamSpec per parameter replaces two lists, of names and of share modes.
+// Replaces the lists of names and of share modes with one ParamSpec per parameter.
 void UpgradeSharing(const V1& old, LayerParameter* layer) {
   auto& params = *layer->mutable_param();
   params.resize(std::max({params.size(), old.param().size(), old.blob_share_mode().size()}));
@@ -71,7 +72,7 @@ void UpgradeSharing(const V1& old, LayerParameter* layer) {
   }
 }
 
-// Scale, mean file, crop size and mirror were fields of the data layers.
+// Moves scale, mean file, crop size and mirror from the data layer's parameters to transform_param.
 template <typename DataParam>
 void MoveTransform(DataParam* from, LayerParameter* layer) {
   const auto to = [&] { return layer->mutable_transform_param(); };
@@ -79,7 +80,8 @@ void MoveTransform(DataParam* from, LayerParameter* layer) {
   if (from->has_mean_file()) to()->set_mean_file(from->mean_file());
   if (from->has_crop_size()) to()->set_crop_size(from->crop_size());
   if (from->has_mirror()) to()->set_mirror(from->mirror());
-  // A net that is written later has each setting once, in its new message.
+  // Removes the old fields, so a net that is written later has each setting only in
+  // transform_param.
   from->clear_scale();
   from->clear_mean_file();
   from->clear_crop_size();
@@ -112,8 +114,9 @@ void AddTransform(LayerParameter* layer) {
   layer->mutable_transform_param();
 }
 
-// Most fields have the same name and type in both formats and are copied by the schema; the rest is
-// here: the type was an enum, parameters were named by strings, and multipliers were lists.
+// Most fields have the same name and type in both formats and are copied according to the schema.
+// The others are converted here: the type was an enum, parameters were shared by lists of names,
+// and multipliers were lists.
 LayerParameter UpgradeV1Layer(V1LayerParameter* old) {
   LayerParameter layer;
   *layer.mutable_blobs() = std::move(*old->mutable_blobs());

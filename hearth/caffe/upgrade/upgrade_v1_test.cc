@@ -12,7 +12,8 @@ TEST(UpgradeV1, EveryTypeHasItsName) {
   const EnumDescriptor* types = layer.descriptor().Find("type")->enumeration;
   for (const EnumValue& type : types->values) {
     if (type.number == V1LayerParameter::NONE) continue;
-    // SIGMOID_CROSS_ENTROPY_LOSS is SigmoidCrossEntropyLoss: the same letters.
+    // Names differ only in case and underscores, such as SIGMOID_CROSS_ENTROPY_LOSS and
+    // SigmoidCrossEntropyLoss.
     std::string letters, got;
     for (const char* c = type.name; *c; ++c) {
       if (*c != '_') letters += static_cast<char>(std::tolower(*c));

@@ -8,13 +8,13 @@ void DirectAllReduce(const Exchange& exchange, Buffer data, Op op, Deadline dead
   const int world = exchange.transport.size();
   const int self = exchange.transport.self();
   const size_t bytes = data.bytes();
-  // One slot per rank, this one included: the sum starts at rank 0 on every rank.
+  // One slot per rank, this one included, because the sum starts with rank 0's data on every rank.
   exchange.scratch.resize(std::max(exchange.scratch.size(), bytes * static_cast<size_t>(world)));
   const auto slot = [&](int rank) {
     return exchange.scratch.data() + static_cast<size_t>(rank) * bytes;
   };
-  // Each rank begins with another peer, so that at any time each one is the target of one sender
-  // only.
+  // Each rank begins with a different peer, so that at any time only one rank sends to a given
+  // rank.
   exchange.plan.Clear();
   for (int distance = 1; distance < world; ++distance) {
     const int to = (self + distance) % world;
@@ -28,7 +28,7 @@ void DirectAllReduce(const Exchange& exchange, Buffer data, Op op, Deadline dead
     std::copy_n(slot(0), bytes, data.data);  // unlike memcpy(), allows null with size 0
   }
   for (int rank = 1; rank < world; ++rank) {
-    // Rank 0's data already is the start of its sum.
+    // On rank 0, `data` already contains the first summand.
     Combine({data.type, op}, data.data, slot(rank), data.count);
   }
 }

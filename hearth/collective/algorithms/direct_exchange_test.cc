@@ -20,7 +20,7 @@ TEST_P(DirectAllReduceTest, AllRanksGetTheSameBits) {
 }
 INSTANTIATE_TEST_SUITE_P(Worlds, DirectAllReduceTest, ::testing::Range(1, 10));
 
-// The scratch memory has values of the larger sum then.
+// The scratch memory still contains the values of the previous, larger sum.
 TEST(DirectAllReduceScratch, IsReusedForFewerElements) {
   RunExchanges(3, [](const Exchange& exchange) {
     for (const size_t count : {size_t{1000}, size_t{5}, size_t{0}, size_t{7}}) {

@@ -6,7 +6,7 @@
 namespace hearth::collective {
 namespace {
 
-// Bits of a positive int: log2 of the largest world.
+// Upper limit of log2(world), because an int is below 2^31.
 constexpr int kMaxSteps = 31;
 
 int PowerOfTwoUpTo(int world) {
@@ -28,9 +28,10 @@ class HalvingDoubling {
 
   // Rabenseifner's algorithm ("Optimization of Collective Reduction Operations", 2004). At distance
   // d, a rank keeps the lower half of its range if bit d of its number is 0, else the upper half.
-  // It gives the other half to the rank that differs in that bit, and adds what that rank gives.
-  // After log2(p) steps, each rank has the sum of n / p elements; the same steps in reverse collect
-  // all. A rank sends as much as in the ring, 2 n (p - 1) / p elements, in 2 log2(p) steps.
+  // It sends the other half to the rank whose number differs in that bit, and adds the half that it
+  // receives from that rank. After log2(p) steps, each rank has the sum of n / p elements; the same
+  // steps in reverse collect all sums. A rank sends as much as in the ring, 2 n (p - 1) / p
+  // elements, in 2 log2(p) steps.
   void Run() {
     const int extra = exchange_.transport.size() - power_;
     if (self_ >= power_) {
@@ -56,7 +57,8 @@ class HalvingDoubling {
 
   Range All() const { return {0, data_.count}; }
 
-  // Each step completes before the next, so that the order of the sums never depends on timing.
+  // Each step completes before the next one starts, so that the order of the additions never
+  // depends on timing.
   void Step(const Messages& messages) {
     Plan& plan = exchange_.plan;
     plan.Clear();

@@ -7,7 +7,7 @@
 namespace hearth::collective {
 namespace {
 
-// Powers of two, and worlds with one to seven ranks beyond one.
+// Powers of two, and powers of two plus one to seven ranks.
 class HalvingDoublingTest : public ::testing::TestWithParam<int> {};
 
 TEST_P(HalvingDoublingTest, SumsAnyNumberOfElements) {
@@ -29,7 +29,7 @@ TEST(HalvingDoublingFailure, NamesTheRankThatLeft) {
   });
 }
 
-// Rank 2 of three is beyond the power of two: only rank 0 exchanges data with it.
+// Rank 2 of three is beyond the power of two, so only rank 0 exchanges data with it.
 TEST(HalvingDoublingFailure, OfARankBeyondThePowerOfTwoReachesAllRanks) {
   RunExchanges(3, [](const Exchange& exchange) {
     if (exchange.transport.self() == 2) return;

@@ -7,15 +7,15 @@
 namespace hearth::collective {
 namespace {
 
-// Limits of direct exchange: bytes that a rank sends, and ranks. Above them, the additional bytes
-// or messages cost more than the steps that they save.
+// Limits of direct exchange: bytes that a rank sends, and number of ranks. Above them, the
+// additional bytes or messages cost more than the saved steps.
 constexpr size_t kDirectBytes = 32 << 10;
 constexpr size_t kDirectRanks = 8;
-// Limit of recursive doubling. Within a host, messages cost processor time, not latency: of these
-// algorithms, recursive doubling sends the fewest (decision 065).
+// Limit of recursive doubling, which is used only within a host. There, messages cost processor
+// time instead of latency, and it sends fewer messages than the other algorithms (decision 065).
 constexpr size_t kDoublingBytes = 64 << 10;
 // Above kHalvingBytes the ring is faster: its chunks keep the network busy while they are summed.
-// It has 2 (world - 1) steps, which are worth it only for parts above kHalvingPart bytes.
+// It has 2 (world - 1) steps, which pay off only for parts above kHalvingPart bytes.
 constexpr size_t kHalvingBytes = 1 << 20;
 constexpr size_t kHalvingPart = 32 << 10;
 

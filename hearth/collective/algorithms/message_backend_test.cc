@@ -25,7 +25,7 @@ TEST(MessageBackendTest, ReducesFewerElementsThanRanksRepeatedly) {
 
 class MessageBackendSizes : public ::testing::TestWithParam<int> {};
 
-// Three algorithms are used, by size: each of these sums takes another one than the sum before.
+// The sizes select three algorithms: each sum uses a different one than the sum before.
 TEST_P(MessageBackendSizes, ChangesTheAlgorithmBetweenSums) {
   RunGroups(Wiring::kTcp, GetParam(), [](Group& group) {
     const auto largest = static_cast<float>(group.world() - 1);
@@ -39,7 +39,7 @@ TEST_P(MessageBackendSizes, ChangesTheAlgorithmBetweenSums) {
 }
 INSTANTIATE_TEST_SUITE_P(Worlds, MessageBackendSizes, ::testing::Values(3, 4));
 
-// Direct exchange would return 1: it adds 1 last. Recursive doubling adds it to -1e8.
+// Direct exchange adds the last 1 to 0 and would return 1. Recursive doubling adds it to -1e8.
 TEST(MessageBackendTest, FourRanksOfOneHostSumByRecursiveDoubling) {
   RunGroups(Wiring::kTcp, 4, [](Group& group) {
     float value = std::vector<float>{1, 1e8, -1e8, 1}[static_cast<size_t>(group.rank())];

@@ -9,7 +9,8 @@ namespace {
 constexpr size_t kWindow = 512 << 10;  // elements
 constexpr size_t kHalf = 2;            // bytes
 
-// One window: every rank sends each part to the rank that sums it, which sends the sum to all.
+// One window: every rank sends each part to the rank that sums the part, and that rank sends the
+// sum to all ranks.
 class NarrowWindow {
  public:
   NarrowWindow(const Exchange& exchange, Buffer data, DataType wire)
@@ -19,13 +20,13 @@ class NarrowWindow {
         world_(exchange.transport.size()),
         self_(exchange.transport.self()),
         own_(Part(data.count, world_, self_)) {
-    // The sent values, then the peers' values of this rank's part.
+    // The values to send, then the values of this rank's part that the peers have sent.
     const size_t others = own_.size() * static_cast<size_t>(world_);
     exchange_.scratch.resize(std::max(exchange_.scratch.size(), (data.count + others) * kHalf));
   }
 
   // The sum starts with this rank's own values, which have not been rounded. Only this rank sums
-  // the part, so that all ranks get its bits.
+  // the part, so all ranks get the same bits.
   void Scatter(Deadline deadline) {
     Narrow(wire_, Sent(0), Floats(0), data_.count);
     Plan& plan = exchange_.plan;
@@ -44,7 +45,7 @@ class NarrowWindow {
   }
 
   void Gather(Deadline deadline) {
-    // The owner rounds its own sum too, so that all ranks get the same bits.
+    // The owner rounds its own copy of the sum too, so that all ranks get the same bits.
     Narrow(wire_, Sent(own_.begin), Floats(own_.begin), own_.size());
     Plan& plan = exchange_.plan;
     plan.Clear();
@@ -79,7 +80,7 @@ class NarrowWindow {
 void NarrowAllReduce(const Exchange& exchange, Buffer data, Wire wire, Deadline deadline) {
   const DataType type = wire == Wire::kFloat16 ? DataType::kFloat16 : DataType::kBfloat16;
   size_t at = 0;
-  do {  // also once for 0 elements, so that ranks in different operations are detected
+  do {  // runs once for 0 elements too, so that ranks in different operations are detected
     const size_t end = std::min(data.count, at + kWindow);
     NarrowWindow window(exchange, data.Slice({at, end}), type);
     window.Scatter(deadline);

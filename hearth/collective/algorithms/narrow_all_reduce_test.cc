@@ -11,7 +11,7 @@ namespace {
 
 class NarrowAllReduceTest : public ::testing::TestWithParam<int> {};
 
-// Sums `values` of each of `ranks` ranks.
+// Sums `ranks` ranks that all contribute `values`; each must get `expected`.
 void ExpectOnAllRanks(int ranks, Wire wire, const std::vector<float>& values,
                       const std::vector<float>& expected) {
   RunExchanges(ranks, [&](const Exchange& exchange) {
@@ -35,8 +35,8 @@ TEST_P(NarrowAllReduceTest, SumsAnyNumberOfElements) {
   }
 }
 
-// Each rank has different values that neither type has exactly; the owner of a part must not keep
-// its more exact sum.
+// Neither type can represent the ranks' values exactly. The owner of a part must not keep its more
+// exact sum.
 TEST_P(NarrowAllReduceTest, AllRanksGetTheSameBits) {
   constexpr size_t kCount = 1003;
   for (const Wire wire : {Wire::kFloat16, Wire::kBfloat16}) {

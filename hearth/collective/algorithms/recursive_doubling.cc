@@ -9,8 +9,8 @@ void RecursiveDoublingAllReduce(const Exchange& exchange, Buffer data, Op op, De
   exchange.scratch.resize(std::max(exchange.scratch.size(), bytes));
   std::byte* const received = exchange.scratch.data();
   const int self = exchange.transport.self();
-  // Before the step of bit b, the b ranks whose numbers agree from that bit on have the same sum;
-  // afterwards 2 b ranks do.
+  // Before the step of bit b, the b ranks whose numbers agree in bit b and all higher bits have the
+  // same sum; after it, 2 b ranks have the same sum.
   for (int bit = 1; bit < exchange.transport.size(); bit *= 2) {
     const int peer = self ^ bit;
     Plan& plan = exchange.plan;
@@ -18,7 +18,7 @@ void RecursiveDoublingAllReduce(const Exchange& exchange, Buffer data, Op op, De
     plan.sends.push_back({peer, data.data, bytes});
     plan.receives.push_back({peer, received, bytes});
     exchange.transport.Run(plan, deadline);
-    // On both ranks, the lower one's sum comes first.
+    // Both ranks add the higher rank's sum to the lower rank's, so that they get the same bits.
     if (self < peer) {
       Combine({data.type, op}, data.data, received, data.count);
     } else {

@@ -24,7 +24,7 @@ TEST_P(RecursiveDoublingTest, AllRanksGetTheSameBits) {
   ExpectTheSameBits(GetParam(), &RecursiveDoublingAllReduce);
 }
 
-// Of 0 and -0, both operators return the first.
+// Both operators return the first argument for 0 and -0.
 TEST_P(RecursiveDoublingTest, AllRanksCombineInTheSameOrder) {
   for (const Op op : {Op::kMin, Op::kMax}) {
     for (int negative = 0; negative < GetParam(); ++negative) {
@@ -70,7 +70,7 @@ TEST_P(RecursiveDoublingTest, SumsIntegersAndNarrowFloats) {
 }
 INSTANTIATE_TEST_SUITE_P(Worlds, RecursiveDoublingTest, ::testing::Values(1, 2, 4, 8, 16));
 
-// The scratch memory has values of the larger sum then.
+// The scratch memory still contains the values of the previous, larger sum.
 TEST(RecursiveDoublingScratch, IsReusedForFewerElements) {
   RunExchanges(4, [](const Exchange& exchange) {
     for (const size_t count : {size_t{1000}, size_t{5}, size_t{0}, size_t{7}}) {
@@ -81,7 +81,7 @@ TEST(RecursiveDoublingScratch, IsReusedForFewerElements) {
   });
 }
 
-// The errors of eight ranks of which those in `others` call a barrier instead.
+// Returns the errors of eight ranks if the ranks in `others` call a barrier instead.
 std::vector<ErrorCode> ErrorsOfMismatch(unsigned others) {
   std::vector<ErrorCode> codes;
   std::mutex mutex;
@@ -101,7 +101,7 @@ std::vector<ErrorCode> ErrorsOfMismatch(unsigned others) {
   return codes;
 }
 
-// No rank waits for its deadline: rank r may await a rank that awaits another one.
+// No rank waits until its deadline, although rank r may wait for a rank that waits for another one.
 TEST(RecursiveDoublingFailure, RanksInAnotherCallAreDetected) {
   for (unsigned others = 1; others < 0xff; ++others) {
     const std::vector<ErrorCode> codes = ErrorsOfMismatch(others);
@@ -112,7 +112,8 @@ TEST(RecursiveDoublingFailure, RanksInAnotherCallAreDetected) {
   }
 }
 
-// Three ranks exchange with rank 5; the others name one that failed because of it.
+// The three ranks that exchange data with rank 5 name it. The others name a rank that failed
+// because of rank 5.
 TEST(RecursiveDoublingFailure, NamesTheRankThatLeft) {
   RunExchanges(8, [](const Exchange& exchange) {
     const int self = exchange.transport.self();

@@ -28,14 +28,14 @@ class RingPlanner {
     plan_.Clear();
     size_t longest = 0;
     for (int rank = 0; rank < world_; ++rank) longest = std::max(longest, PartOf(rank).size());
-    // The same number for all parts, so that chunk k of a step depends on chunk k of the step
-    // before.
+    // All parts have the same number of chunks, so that chunk k of a step depends on chunk k of the
+    // step before.
     chunks_ = static_cast<int>((longest + chunk_ - 1) / chunk_);
   }
 
   // In step s, rank r sends part (first_sent - s) and receives the part before it; the left rank
-  // sends exactly that one, as its numbers are lower by one. With first_sent = r - 1, rank r ends
-  // with the sum of part r, which is what its second lap and a reduce-scatter need.
+  // sends exactly that part, because its part numbers are lower by one. With first_sent = r - 1,
+  // rank r ends with the sum of part r, which the second lap and a reduce-scatter need.
   void Add(Lap lap) {
     for (int step = 0; step < world_ - 1; ++step) {
       const int sent = (lap.first_sent - step + 2 * world_) % world_;
@@ -46,8 +46,8 @@ class RingPlanner {
 
  private:
   void AddChunk(int sent, int received, int k, bool combine) {
-    // Every step adds as many sends as receives, also for empty chunks: message i of both lists
-    // belongs to the same chunk of the same step.
+    // Every step adds as many sends as receives, and empty chunks are not skipped, so message i of
+    // both lists belongs to the same chunk number of the same step.
     const int index = static_cast<int>(plan_.sends.size());
     const Buffer out = Chunk(sent, k);
     const Buffer in = Chunk(received, k);

@@ -33,7 +33,7 @@ TEST_P(RingAlgorithmsTest, ReduceScatterSumsEachRanksPart) {
   }
 }
 
-// Rank r contributes r * 50000 elements: rank 0 none, later ones several chunks.
+// Rank r contributes r * 50000 elements: rank 0 none, higher ranks several chunks.
 TEST_P(RingAlgorithmsTest, AllGatherSendsUnequalParts) {
   std::vector<Range> parts;
   std::vector<double> expected;

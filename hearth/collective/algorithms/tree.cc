@@ -13,8 +13,8 @@ constexpr size_t kTreeChunkBytes = 256 << 10;
 void TreeBroadcast(const Exchange& exchange, Buffer data, int root, Deadline deadline) {
   const int world = exchange.transport.size();
   const auto real = [&](int relative) { return (relative + root) % world; };
-  // In the root's numbering, a rank's parent is itself without its lowest set bit; its children are
-  // itself plus one lower bit.
+  // Ranks are renumbered so that the root is 0. The parent's number is the rank's number without
+  // its lowest set bit. The children's numbers are the rank's number plus one bit below that bit.
   const int self = (exchange.transport.self() - root + world) % world;
   const int lowest = self == 0 ? world : self & -self;
   const size_t chunk = kTreeChunkBytes / SizeOf(data.type);
@@ -35,7 +35,7 @@ void DisseminationBarrier(const Exchange& exchange, Deadline deadline) {
   const int world = exchange.transport.size();
   const int self = exchange.transport.self();
   // After the step at distance d, a rank knows that the 2 d - 1 ranks before it have arrived. The
-  // byte's value does not matter.
+  // value of the byte does not matter.
   std::byte token{1};
   std::byte ignored{};
   for (int distance = 1; distance < world; distance *= 2) {

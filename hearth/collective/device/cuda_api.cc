@@ -6,8 +6,8 @@
 
 namespace hearth::collective::cuda {
 
-// Names with _v2 are the current functions. cuda.h maps the plain names to them; the plain symbols
-// remain for programs that were built with older versions.
+// Symbols with _v2 are the current functions, to which cuda.h maps the names without it. The
+// symbols without _v2 remain for programs that were built with older versions.
 const Loaded<Api>& Library() {
   static const Loaded<Api> loaded = [] {
     LibraryLoader<Api> load("libcuda.so.1", "CUDA's driver", "install NVIDIA's driver for the GPU");

@@ -16,11 +16,11 @@ inline constexpr Result kSuccess = 0;
 inline constexpr Result kNotReady = 600;
 
 inline constexpr unsigned kNonBlockingStream = 1;  // does not wait for the default stream
-inline constexpr unsigned kNoTiming = 2;           // of an event
+inline constexpr unsigned kNoTiming = 2;           // flag of an event: records no time
 
 // The functions of the CUDA driver that the collective uses, loaded at run time like UCX
 // (ucx_api.h), so that one binary runs with and without GPUs. The driver library has the same name
-// in every version of CUDA, and its streams are those of the runtime.
+// in every version of CUDA, and the CUDA runtime uses the driver's streams.
 struct Api {
   Result (*init)(unsigned flags);
   Result (*device_get)(int* device, int ordinal);
@@ -43,7 +43,7 @@ struct Api {
 // Loads libcuda.so.1 once per process; any thread.
 const Loaded<Api>& Library();
 
-// Throws kUnavailable where `result` is an error: "CUDA cannot `what`: ...".
+// Throws kUnavailable if `result` is an error. The message is "CUDA cannot `what`: ...".
 void Check(const Api& api, Result result, const char* what);
 
 }  // namespace hearth::collective::cuda

@@ -1,4 +1,4 @@
-// Against the stand-in for the CUDA driver.
+// Runs against the stand-in for the CUDA driver.
 #include "hearth/collective/device/cuda_api.h"
 
 #include <gtest/gtest.h>

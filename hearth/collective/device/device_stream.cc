@@ -13,8 +13,8 @@ DeviceStream::Use::Use(const DeviceStream& stream) : api_(stream.api_) {
   cuda::Check(api_, api_.set_current(stream.context_), "use the device");
 }
 
-// The primary context is the one that CUDA's runtime uses: memory of the program is valid in it.
-// The stream does not wait for the legacy default stream, nor that for it; WaitFor orders them.
+// Uses the primary context because CUDA's runtime uses it too, so the program's memory is valid in
+// it. This stream and the legacy default stream do not wait for each other; WaitFor orders them.
 DeviceStream::DeviceStream(int device) : api_(cuda::Library().Get()) {
   marks_->event.Reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!marks_->event.valid()) ThrowErrno(errno, "cannot create an event descriptor");
@@ -33,7 +33,7 @@ DeviceStream::DeviceStream(int device) : api_(cuda::Library().Get()) {
 
 DeviceStream::~DeviceStream() { Destroy(); }
 
-// Errors are ignored: nothing can be done about them here.
+// Ignores errors, because a destructor cannot handle them.
 void DeviceStream::Destroy() {
   cuda::Context* before = nullptr;
   api_.get_current(&before);
@@ -62,12 +62,13 @@ void DeviceStream::Mark() {
     ::eventfd_write(own->marks->event.get(), 1);
   };
   cuda::Check(api_, api_.launch_host(stream_, signal, reached.get()), "add a callback to a stream");
-  (void)reached.release();  // the device owns it now; a device that has failed never returns it
+  // Owned by the callback now; leaked if the device fails before the callback.
+  (void)reached.release();
 }
 
 bool DeviceStream::Done() {
-  // The descriptor is cleared before the number is read. In the other order, a mark reached in
-  // between would be cleared unseen, and a caller would sleep for ever.
+  // Clears the descriptor before it reads the number. Otherwise the signal of a mark reached in
+  // between would be lost, and a caller that polls the descriptor would sleep for ever.
   eventfd_t count = 0;
   ::eventfd_read(fd(), &count);
   if (marks_->reached.load(std::memory_order_acquire) == marked_) return true;

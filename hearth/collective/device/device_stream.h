@@ -9,8 +9,8 @@
 
 namespace hearth::collective {
 
-// A stream of one CUDA device for a group's operations, separate from the program's streams. One
-// thread at a time; the device is current in that thread while a Use lives. Errors are
+// A stream of one CUDA device for a group's operations, separate from the program's streams. Used
+// by one thread at a time; the device is current in that thread while a Use exists. Errors are
 // kUnavailable.
 class DeviceStream {
  public:
@@ -20,7 +20,7 @@ class DeviceStream {
   DeviceStream(const DeviceStream&) = delete;
   DeviceStream& operator=(const DeviceStream&) = delete;
 
-  // Makes the device current; restores the thread's previous device at the end.
+  // Makes the device current. The destructor restores the thread's previous device.
   class Use {
    public:
     explicit Use(const DeviceStream& stream);
@@ -38,11 +38,11 @@ class DeviceStream {
   // Later work on this stream waits for the work submitted to `other` so far.
   void WaitFor(cuda::Stream* other);
 
-  // fd() becomes readable once all work submitted so far is done.
+  // After Mark(), fd() becomes readable once all work submitted before Mark() is done.
   void Mark();
   int fd() const { return marks_->event.get(); }
-  // True once the work before Mark is done. Throws if the device has failed: the work never
-  // completes then.
+  // Returns true once the work before the last Mark() is done. Throws if the device has failed,
+  // because the work then never completes.
   bool Done();
 
  private:

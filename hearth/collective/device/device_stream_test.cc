@@ -1,4 +1,4 @@
-// Against the stand-in for the CUDA driver.
+// Runs against the stand-in for the CUDA driver.
 #include "hearth/collective/device/device_stream.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ cuda::Context* CurrentDevice() {
   return context;
 }
 
-// Work that a stream cannot finish before Open.
+// Work that blocks a stream until Open.
 class BlockedWork {
  public:
   explicit BlockedWork(cuda::Stream* stream) {
@@ -90,7 +90,7 @@ TEST(DeviceStreamTest, TheThreadsDeviceIsCurrentAgainAfterAUse) {
   api.set_current(nullptr);
 }
 
-// Ten: a stream of the previous test may still be ending.
+// Ten rounds, because the thread of a stream of the previous test may still be running.
 TEST(DeviceStreamTest, EndsItsStreamWithItself) {
   const int before = StandIn::Get().streams();
   for (int i = 0; i < 10; ++i) const DeviceStream stream(0);

@@ -1,7 +1,7 @@
 // The functions of NCCL that the collective uses, loaded at run time like UCX (ucx_api.h);
-// PyTorch's CUDA wheel contains the library. The layouts are those of NCCL 2.14; they carry their
-// size and version, by which later versions read them. nccl_api_test.cc compares them with the
-// wheel's header.
+// PyTorch's CUDA wheel contains the library. The struct layouts are those of NCCL 2.14. They
+// contain their size and version, so later versions of NCCL can read them. nccl_api_test.cc
+// compares them with the header in the wheel.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ using Result = int;
 inline constexpr Result kSuccess = 0;
 inline constexpr Result kInProgress = 7;
 
-// Passed by value, as NCCL takes it.
+// Passed by value, as NCCL's functions expect it.
 struct UniqueId {
   char bytes[128] = {};
 };
@@ -45,7 +45,7 @@ enum Type {
 };
 enum Reduction { kSum = 0, kMax = 2, kMin = 3, kMean = 4 };
 
-// NCCL's functions by their names without "nccl". Immutable once loaded.
+// NCCL's functions; the names are NCCL's without "nccl". Immutable once loaded.
 struct Api {
   Result (*get_version)(int* version);
   Result (*get_unique_id)(UniqueId* id);

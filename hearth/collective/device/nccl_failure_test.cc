@@ -1,4 +1,5 @@
-// Tests that failed operations on GPU memory end soon and name the rank, against the stand-ins.
+// Tests that failed operations on GPU memory end soon and name the rank. Runs against the stand-ins
+// for CUDA and NCCL.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -96,8 +97,8 @@ TEST_P(DeviceFailures, HostMemoryOnOneRankIsReported) {
   EXPECT_THAT(message, AllOf(HasSubstr("on GPUs"), HasSubstr("in the same order")));
 }
 
-// A kernel that hangs blocks neither the caller nor its memory, on the rank where it hangs and on
-// the rank that waits for it.
+// A kernel that hangs must not block the caller or its memory, neither on its own rank nor on a
+// rank that waits for it.
 TEST_P(DeviceFailures, AKernelThatHangsEndsAtTheDeadline) {
   StandIn::Get().hang(1);
   Run([](Group& group) {

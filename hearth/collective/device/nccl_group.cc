@@ -11,12 +11,14 @@
 namespace hearth::collective {
 namespace {
 
-// NCCL has no descriptor for the state of its threads: it is polled, with pauses up to this.
+// NCCL provides no file descriptor for the state of its calls, so the state is polled with pauses
+// of at most this length.
 constexpr int kLongestPauseMs = 10;
-// Interval at which a waiting rank checks its peers. It fails if one is missing at two checks in a
-// row: data that it sent before it left may still arrive.
+// Interval at which a waiting rank checks its peers. The operation fails only if two checks in a
+// row find that a peer has left, because data that the peer sent earlier may still arrive after the
+// first check.
 constexpr double kCheckSeconds = 0.1;
-// Limit for releasing a group's resources; the peers do not wait for it.
+// Time limit for releasing a group's resources. The peers do not wait for the release.
 constexpr double kEndSeconds = 2;
 
 nccl::Type NcclTypeOf(DataType type) {
@@ -43,7 +45,7 @@ nccl::Type NcclTypeOf(DataType type) {
 nccl::Reduction ReductionOf(const Request& request) {
   switch (request.op) {
     case Op::kSum:
-      // "or" of bytes that are 0 or 1
+      // logical or, because the bytes are 0 or 1
       return request.type == DataType::kBool ? nccl::kMax : nccl::kSum;
     case Op::kMin:
       return nccl::kMin;
@@ -70,8 +72,9 @@ const std::byte* At(const void* memory, size_t element, DataType type) {
 
 NcclGroup::NcclGroup(int device, const nccl::UniqueId& id, Membership membership, Deadline deadline)
     : api_(nccl::Library().Get()), group_(std::move(membership)), stream_(device) {
-  // The configuration is non-blocking: calls return kInProgress instead of waiting for peers, which
-  // may never come. The waits are here, where an abort or the deadline ends them.
+  // The configuration is non-blocking: NCCL's calls return kInProgress instead of waiting for
+  // peers, which may never arrive. This class waits instead, so that an abort or the deadline ends
+  // the wait.
   const DeviceStream::Use use(stream_);
   nccl::Config config;
   try {
@@ -91,8 +94,7 @@ void NcclGroup::Run(const Request& request, const std::vector<Range>& parts, Dea
     stream_.WaitFor(static_cast<cuda::Stream*>(request.stream));
     Begin(request, parts);
     AwaitSubmission(deadline);
-    // Only now has NCCL added its kernels to the stream; an earlier mark would be reached before
-    // them.
+    // NCCL has added its kernels to the stream only now. A mark set earlier would precede them.
     stream_.Mark();
     Await(deadline);
   } catch (...) {
@@ -130,20 +132,21 @@ void NcclGroup::Begin(const Request& request, const std::vector<Range>& parts) {
   }
 }
 
-// Several calls that NCCL starts together: one by one, two ranks could wait for each other.
+// Makes NCCL start several calls together. If they started one by one, two ranks could wait for
+// each other.
 template <typename Body>
 void NcclGroup::Grouped(const Body& calls) {
   Check(api_.group_start());
   try {
     calls();
   } catch (...) {
-    api_.group_end();  // otherwise NCCL queues this thread's later calls for ever
+    api_.group_end();  // otherwise NCCL would queue this thread's later calls for ever
     throw;
   }
   Check(api_.group_end());
 }
 
-// NCCL's own reduce-scatter needs equal parts; otherwise each part is reduced to its rank.
+// NCCL's reduce-scatter requires equal parts. Unequal parts are each reduced to their rank instead.
 void NcclGroup::ReduceScatter(const Request& request) {
   const int type = NcclTypeOf(request.type);
   const nccl::Reduction op = ReductionOf(request);
@@ -187,7 +190,8 @@ void NcclGroup::AllGather(const Request& request, const std::vector<Range>& part
   });
 }
 
-// NCCL has no all-to-all before 2.28: one send and one receive per rank, this rank included.
+// NCCL has no all-to-all before 2.28, so this uses one send and one receive per rank, this rank
+// included.
 void NcclGroup::AllToAll(const Request& request) {
   const int type = NcclTypeOf(request.type);
   const size_t block = request.count / static_cast<size_t>(group_.world);
@@ -202,7 +206,8 @@ void NcclGroup::AllToAll(const Request& request) {
   });
 }
 
-// Waits until NCCL has accepted the last call: the first calls connect the devices.
+// Waits until NCCL has accepted the last call. The first calls take longer because they connect the
+// devices.
 void NcclGroup::AwaitSubmission(Deadline deadline) {
   for (int pause_ms = 0;; pause_ms = std::min(pause_ms + 1, kLongestPauseMs)) {
     nccl::Result state = nccl::kSuccess;
@@ -210,7 +215,8 @@ void NcclGroup::AwaitSubmission(Deadline deadline) {
     if (state != nccl::kInProgress) return Check(state);
     Require(!deadline.expired(), ErrorCode::kDeadlineExceeded,
             "NCCL had not connected the ranks' GPUs before the deadline");
-    // The first tries do not sleep: a call on connected devices is accepted within microseconds.
+    // The first try does not sleep, because a call on connected devices is accepted within
+    // microseconds.
     pollfd polled = {group_.abort->fd(), POLLIN, 0};
     if (::poll(&polled, 1, pause_ms) < 0 && errno != EINTR) {
       ThrowErrno(errno, "cannot wait for NCCL");
@@ -236,7 +242,7 @@ void NcclGroup::Await(Deadline deadline) {
   }
 }
 
-// Returns true if a rank has left; throws at the second time.
+// Returns true if a rank has left; throws if the previous check found that, too.
 bool NcclGroup::CheckPeers(bool left_before) {
   nccl::Result state = nccl::kSuccess;
   Check(api_.async_error(communicator_, &state));
@@ -264,8 +270,8 @@ void NcclGroup::Close() {
   }
 }
 
-// A rank that has all its data may leave while another still reads from its memory: NCCL's
-// `finalize` handles that. After a failure running operations are aborted instead.
+// Calls NCCL's `finalize` first, because a peer may still read from this rank's memory although
+// this rank has all its data. After a failure, aborts the running operations instead.
 void NcclGroup::End() {
   nccl::Communicator* ending = std::exchange(communicator_, nullptr);
   if (ending == nullptr) return;
@@ -279,7 +285,8 @@ void NcclGroup::End() {
     if (state == nccl::kSuccess && api_.destroy(ending) == nccl::kSuccess) return;
   }
   api_.abort(ending);
-  // Running kernels have been aborted; their memory belongs to the caller once they have stopped.
+  // The running kernels have been aborted. Waits until they stop, because the caller may then reuse
+  // their memory.
   try {
     stream_.Mark();
     for (const Deadline deadline = Deadline::After(kEndSeconds);
@@ -288,7 +295,7 @@ void NcclGroup::End() {
       ::poll(&polled, 1, deadline.poll_timeout_ms());
     }
   } catch (const Error&) {
-    // A device that has failed runs nothing any more.
+    // A device that has failed runs no kernels, so there is nothing to wait for.
   }
 }
 

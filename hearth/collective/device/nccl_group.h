@@ -13,9 +13,9 @@
 
 namespace hearth::collective {
 
-// Operations on the memory of the ranks' CUDA devices, by NCCL. Belongs to one rank; one thread
-// uses it. The caller of Run ensures that all ranks have arrived with the same request: NCCL
-// compares no calls and names no ranks. Unusable after an error.
+// Runs operations on the memory of the ranks' CUDA devices with NCCL. Belongs to one rank and is
+// used by one thread. The caller of Run ensures that all ranks have arrived with the same request,
+// because NCCL neither compares calls nor names ranks in errors. Unusable after an error.
 class NcclGroup {
  public:
   // The rank's position in its group, and how it detects that a peer is gone.
@@ -26,7 +26,7 @@ class NcclGroup {
     std::function<std::string()> departed_rank;  // name of a rank that has left the group, or empty
   };
 
-  // Collective, with one id on all ranks. Throws kUnavailable (NCCL failed, or a rank left),
+  // Collective, with the same id on all ranks. Throws kUnavailable (NCCL failed, or a rank left),
   // kDeadlineExceeded, kAborted.
   NcclGroup(int device, const nccl::UniqueId& id, Membership membership, Deadline deadline);
   ~NcclGroup() { Close(); }
@@ -34,10 +34,10 @@ class NcclGroup {
   NcclGroup& operator=(const NcclGroup&) = delete;
 
   // Returns once the operation is done on this rank. Throws as the constructor does; the operation
-  // has then ended and no longer accesses the memory. `parts` is for all-gather.
+  // has then ended and no longer accesses the memory. `parts` is used by all-gather only.
   void Run(const Request& request, const std::vector<Range>& parts, Deadline deadline);
 
-  // The ranks are no longer in step: Close does not wait for the peers.
+  // Reports that the ranks are no longer in step, so that Close does not wait for the peers.
   void Fail() { failed_ = true; }
   // Idempotent.
   void Close();

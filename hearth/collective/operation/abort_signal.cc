@@ -13,15 +13,15 @@ AbortSignal::AbortSignal() : event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (!event_.valid()) ThrowErrno(errno, "cannot create an event descriptor");
 }
 
-// The lock stays held while the signal is passed on. Signals form a tree, of a group and those that
-// split off from it, so that nested locks are always taken from the parent to the child.
+// The lock is held while the signal is forwarded. Signals form a tree, like the groups that split
+// off from each other, so that nested locks are always acquired from the parent to the child.
 void AbortSignal::Raise(const std::string& reason) {
   const std::lock_guard lock(mutex_);
   if (raised()) return;
   reason_ = reason;
-  // After reason_: readers test raised_ without the lock.
+  // Stored after reason_, because readers test raised_ without the lock.
   raised_.store(true, std::memory_order_release);
-  // Cannot fail: the counter is 0 before the only write.
+  // Cannot fail, because this is the only write to the counter, which is 0 before.
   ::eventfd_write(event_.get(), 1);
   if (word_ != nullptr) BumpAndWake(*word_);
   for (const auto& other : others_) {
@@ -31,16 +31,17 @@ void AbortSignal::Raise(const std::string& reason) {
 
 void AbortSignal::PassOnTo(const std::shared_ptr<AbortSignal>& other) {
   const std::lock_guard lock(mutex_);
-  // A split group that has been destroyed leaves an expired pointer; a program that splits groups
-  // in a loop must not collect them.
+  // Drops the expired pointers of destroyed groups, which would otherwise accumulate in a program
+  // that splits groups in a loop.
   std::erase_if(others_, [](const auto& known) { return known.expired(); });
   others_.push_back(other);
-  // Under the lock: Raise either finds `other` in the list, or has finished and is seen here.
+  // The lock is still held, so either a later Raise finds `other` in the list, or an earlier one is
+  // seen here.
   if (raised()) other->Raise(reason_);
 }
 
-// The word lies in a shared page that its owner unmaps. Once WakeToo(nullptr) has returned, no
-// Raise in another thread can touch it any more.
+// The word is in a shared page that its owner unmaps. The lock ensures that no Raise in another
+// thread accesses the word after WakeToo(nullptr) has returned.
 void AbortSignal::WakeToo(std::atomic<uint32_t>* word) {
   const std::lock_guard lock(mutex_);
   word_ = word;

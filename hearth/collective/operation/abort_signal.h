@@ -16,7 +16,7 @@ class AbortSignal {
  public:
   AbortSignal();
 
-  // Only the first reason is kept. Any thread.
+  // Raises the signal; only the first reason is kept. Any thread may call it.
   void Raise(const std::string& reason);
 
   bool raised() const { return raised_.load(std::memory_order_acquire); }
@@ -24,14 +24,14 @@ class AbortSignal {
   void ThrowIfRaised() const {
     if (raised()) Throw();
   }
-  // Readable once raised.
+  // A descriptor that is readable once the signal is raised.
   int fd() const { return event_.get(); }
 
-  // Raise also changes this futex word and wakes its waiters, until Forget.
+  // Until Forget, Raise also changes this futex word and wakes its waiters.
   void WakeToo(std::atomic<uint32_t>* word);
   void Forget();
 
-  // Raise is forwarded to `other`, which may be destroyed first.
+  // From now on, Raise is forwarded to `other`, which may be destroyed first.
   void PassOnTo(const std::shared_ptr<AbortSignal>& other);
 
  private:

@@ -10,7 +10,7 @@
 
 namespace hearth::collective {
 
-// A typed range of memory, which it does not own.
+// A typed range of memory that the Buffer does not own.
 struct Buffer {
   std::byte* data = nullptr;
   size_t count = 0;
@@ -29,13 +29,13 @@ struct Reduction {
   Wire wire;
 };
 
-// Implementation of a group's operations; Group documents their semantics. Belongs to one rank; one
-// thread uses it. Errors name the peer; the group adds the name of the failed operation.
+// Implementation of a group's operations; Group documents their semantics. Belongs to one rank and
+// is used by one thread. Errors name the peer; the group adds the name of the failed operation.
 class Backend {
  public:
   virtual ~Backend() = default;
 
-  // Announces the next operation, which is compared with that of the peers.
+  // Announces the next operation, which is compared with the peers' operations.
   virtual void Begin(const Call& call) = 0;
 
   // The operations; they wait and throw as Group::Run does.
@@ -50,11 +50,11 @@ class Backend {
   virtual void Send(Buffer data, int to, Deadline deadline) = 0;
   virtual void Receive(Buffer data, int from, Deadline deadline) = 0;
 
-  // Name of a rank that has left, or empty. For callers that wait outside an operation; operations
-  // detect it themselves.
+  // Name of a rank that has left, or empty. For callers that wait outside an operation; an
+  // operation detects a departed rank itself.
   virtual std::string DepartedRank() = 0;
 
-  // Ends this rank's operations: peers that wait for it fail at once.
+  // Ends this rank's operations, so that peers that wait for it fail at once.
   virtual void Leave() = 0;
 };
 

@@ -1,4 +1,4 @@
-// Yields the core while a rank waits, where ranks share cores and as long as that is cheap.
+// Lets a waiting rank yield its core, if ranks share cores and as long as yields are cheap.
 #pragma once
 
 #include <sched.h>
@@ -10,32 +10,31 @@
 namespace hearth::collective {
 
 // On Linux 6.6 and later a thread that yields runs again after the other threads of its core:
-// within microseconds if those are ranks that wait too, after milliseconds if one computes
-// (decision 050). A long yield is therefore followed by waits that sleep at once: by few if long
-// yields are rare, as where a peer takes a moment before it joins, by up to kMaxSleepingWaits if
-// they recur.
+// within microseconds if those threads are waiting ranks too, after milliseconds if one of them
+// computes (decision 050). After a long yield, the next waits therefore sleep at once: few waits if
+// long yields are rare (a peer was late once), up to kMaxSleepingWaits if they recur.
 //
-// Belongs to one rank; one thread uses it.
+// Belongs to one rank and is used by one thread.
 class BoundedYields {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // Waits that sleep after a long yield; four times as many after each further one, until
-  // kShortYields in a row were short.
+  // Number of waits that sleep after a long yield. It quadruples with each further long yield,
+  // until kShortYields in a row were short.
   static constexpr int kFirstSleepingWaits = 16;
   static constexpr int kMaxSleepingWaits = 16384;
   static constexpr int kShortYields = 200;
-  // Yields of one wait before it sleeps; 10 to 30 us while no other thread is ready.
+  // Number of yields per wait before it sleeps; they take 10 to 30 us if no other thread is ready.
   static constexpr int kPerWait = 50;
 
   // `ranks`: number of ranks on this host.
   explicit BoundedYields(int ranks, Clock::duration long_yield = std::chrono::microseconds(100))
       : shares_core_(ranks > Cores()), long_yield_(long_yield) {}
 
-  // For tests: yields that last longer are long.
+  // For tests: sets the duration above which a yield counts as long.
   void set_long_yield(Clock::duration long_yield) { long_yield_ = long_yield; }
 
-  // Returns true if ranks share cores: a spin would take the core from the awaited rank.
+  // Returns true if ranks share cores, so that spinning could take the core from the awaited rank.
   bool shares_core() const { return shares_core_; }
 
   // Yields once. Returns false, without a yield, if the caller should sleep instead.
@@ -58,7 +57,8 @@ class BoundedYields {
   }
 
  private:
-  // Those that this process may use; std::thread::hardware_concurrency() counts the machine's.
+  // Cores that this process may use; std::thread::hardware_concurrency() may count all cores of the
+  // machine.
   static int Cores() {
     cpu_set_t cores;
     const bool fits = ::sched_getaffinity(::getpid(), sizeof(cores), &cores) == 0;

@@ -7,7 +7,7 @@
 namespace hearth::collective {
 namespace {
 
-TEST(BoundedYields, RanksShareCoresWhereTheyAreMore) {
+TEST(BoundedYields, RanksShareCoresIfThereAreMoreRanks) {
   const int cores = static_cast<int>(std::thread::hardware_concurrency());
   EXPECT_FALSE(BoundedYields(cores).shares_core());
   EXPECT_TRUE(BoundedYields(cores + 1).shares_core());
@@ -15,7 +15,7 @@ TEST(BoundedYields, RanksShareCoresWhereTheyAreMore) {
 
 constexpr BoundedYields::Clock::duration kEveryYieldIsLong(-1);
 
-// A long yield, after which so many waits sleep.
+// Expects one yield that counts as long, then `waits` waits that sleep.
 void ExpectSleepingWaits(BoundedYields& yields, int waits) {
   ASSERT_TRUE(yields.Yield());
   for (int i = 0; i < waits; ++i) ASSERT_FALSE(yields.Yield()) << i;
@@ -30,7 +30,7 @@ TEST(BoundedYields, ManyWaitsSleepAfterLongYields) {
   for (int i = 0; i < 2; ++i) ExpectSleepingWaits(yields, BoundedYields::kMaxSleepingWaits);
 }
 
-TEST(BoundedYields, FewWaitsSleepAfterALongYieldThatIsRare) {
+TEST(BoundedYields, FewWaitsSleepAfterARareLongYield) {
   BoundedYields yields(1, kEveryYieldIsLong);
   ExpectSleepingWaits(yields, BoundedYields::kFirstSleepingWaits);
   ExpectSleepingWaits(yields, 4 * BoundedYields::kFirstSleepingWaits);
@@ -41,7 +41,7 @@ TEST(BoundedYields, FewWaitsSleepAfterALongYieldThatIsRare) {
   EXPECT_TRUE(yields.Yield());
 }
 
-TEST(BoundedYields, ShortYieldsGoOn) {
+TEST(BoundedYields, ShortYieldsContinue) {
   BoundedYields yields(1, std::chrono::hours(1));
   for (int i = 0; i < 100; ++i) ASSERT_TRUE(yields.Yield());
 }

@@ -16,7 +16,7 @@ std::string_view NameOf(Operation operation) {
   return EntryOf(kNames, operation, "unknown operation");
 }
 
-// A text may fill its field; there is no terminating zero then.
+// A text that fills its field has no terminating zero.
 template <size_t kSize>
 std::string_view TextIn(const std::array<char, kSize>& field) {
   return {field.data(), ::strnlen(field.data(), field.size())};
@@ -29,7 +29,8 @@ bool Keep(std::string_view whole, std::array<char, kSize>& field) {
   return whole.size() <= field.size();
 }
 
-// The fields in which two ranks can differ for this operation, besides its kind and size.
+// Describes the fields, besides kind and size, in which two ranks' calls of this operation can
+// differ.
 std::string DetailOf(const Call& call) {
   const std::string_view signature = TextIn(call.signature);
   const std::string_view type = signature.empty() ? NameOf(call.type) : signature;
@@ -61,9 +62,9 @@ uint64_t Call::Fingerprint() const {
   std::array<uint64_t, sizeof(Call) / sizeof(uint64_t)> words;
   static_assert(sizeof words == sizeof(Call));
   std::memcpy(words.data(), this, sizeof words);
-  // Fibonacci hashing: the factor is 2^64 divided by the golden ratio. A product carries bits only
-  // to higher positions, so the shift brings high bits back to the low ones. Both steps are
-  // bijections: two calls that differ in a single word never collide.
+  // Fibonacci hashing: the factor is 2^64 divided by the golden ratio. The multiplication moves
+  // information only to higher bits, so the shift moves it back to lower ones. Both steps are
+  // bijections, so two calls that differ in a single word never collide.
   uint64_t mixed = 0;
   for (const uint64_t word : words) {
     mixed = (mixed ^ word) * 0x9e3779b97f4a7c15U;

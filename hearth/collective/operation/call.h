@@ -12,22 +12,25 @@
 
 namespace hearth::collective {
 
-// The sizes are in terms of Request's fields.
+// Sizes are described by fields of Request.
 enum class Operation : uint8_t {
   // Input and output have `count` elements.
   kAllReduce,
-  // The input has `count` elements, the output this rank's part; in place the part is not moved.
+  // The input has `count` elements, the output is this rank's part. In place, the part stays at its
+  // position in the buffer.
   kReduceScatter,
-  // The input is this rank's part, the output has `count` elements; in place the part is in
-  // position.
+  // The input is this rank's part, the output has `count` elements. In place, the part is already
+  // at its position in the output.
   kAllGather,
-  // From `peer`; the other ranks ignore their input.
+  // Sends the data of rank `peer`. The other ranks ignore their input.
   kBroadcast,
   kBarrier,
-  kAllocate,  // only as a Call: see Group::Allocate
-  // Both have `count` elements, a multiple of the world: block r goes to and comes from rank r.
+  kAllocate,  // only in a Call, not in a Request: see Group::Allocate
+  // Input and output have `count` elements, a multiple of the world. Block r of the input is sent
+  // to rank r; block r of the output is received from rank r.
   kAllToAll,
-  // To or from `peer`, which does the opposite. Not ordered with other ranks' calls.
+  // To or from rank `peer`, which makes the opposite call. Not ordered relative to calls of other
+  // ranks.
   kSend,
   kReceive,
 };
@@ -60,7 +63,7 @@ constexpr const char* NameOf(Wire wire) {
 // Memory that the operation works on.
 enum class Memory : uint8_t { kHost, kDevice };
 
-// Sent as raw bytes, so it has no padding.
+// Describes an operation for comparison. Sent as raw bytes, so it has no padding.
 struct Call {
   Operation operation = Operation::kBarrier;
   DataType type = DataType::kFloat32;
@@ -69,7 +72,8 @@ struct Call {
   int32_t root = 0;  // broadcast: the root; send and receive: the other rank
   uint64_t bytes = 0;
   uint64_t location = 0;  // location of the buffer in the arena, 0 for other memory
-  // Hash of data without a field: unequal parts, the end of a long name or signature.
+  // Hash of data that no field contains: the sizes of unequal parts, and names or signatures too
+  // long for their fields.
   uint64_t digest = 0;
   uint64_t step = 0;  // the program's step counter; 0: none
   Memory memory = Memory::kHost;
@@ -77,12 +81,12 @@ struct Call {
   std::array<char, 32> signature = {};  // the caller's type and shape: "int16[2, 3]"
 
   bool operator==(const Call&) const = default;
-  // Store the text, truncated to the field; the whole of a truncated text goes into the digest.
+  // Store the text in its field. If it must be truncated, the whole text is added to the digest.
   void SetName(std::string_view whole);
   void SetSignature(std::string_view whole);
   void AddTextToDigest(std::string_view text);
   void AddToDigest(uint64_t value) { digest = (digest ^ value) * 0x100000001b3U + 1; }
-  // Equal for equal calls; unequal calls collide with a probability of 2^-64.
+  // Equal calls have equal fingerprints; unequal calls collide with a probability of 2^-64.
   uint64_t Fingerprint() const;
   // "all-reduce 'conv1'"
   std::string Title() const;
@@ -91,7 +95,7 @@ struct Call {
 };
 static_assert(sizeof(Call) == 112 && std::is_trivially_copyable_v<Call>);
 
-// A tensor's type and shape as calls compare them: "float32[2, 3]"; "float32[]" for a
+// Describes a tensor's type and shape, for comparison: "float32[2, 3]", or "float32[]" for a
 // scalar.
 std::string SignatureOf(std::string_view type, std::span<const int64_t> shape);
 

@@ -13,7 +13,8 @@ namespace {
 
 using Bytes = std::array<unsigned char, sizeof(CallHeader)>;
 
-// The example of docs/collective_reference.md: lines of an offset and 16 bytes, none of zeros only.
+// The example in docs/collective_reference.md. Each line has an offset and 16 bytes; lines of zeros
+// are omitted.
 Bytes DocumentedBytes() {
   std::ifstream document(HEARTH_TEST_DATA "/../../docs/collective_reference.md");
   std::string line;

@@ -56,7 +56,7 @@ TEST(Call, ALongNameIsTruncatedButStillCompared) {
             0U);
 }
 
-// One call per field, which differs from the first call in that field.
+// The first call, and for each field a call that differs from the first one only in that field.
 std::vector<Call> Different() {
   const Call call = {.operation = Operation::kBroadcast, .bytes = 40};
   std::vector<Call> calls(12, call);

@@ -9,7 +9,7 @@
 namespace hearth::collective {
 namespace {
 
-// A bool byte from the caller, which may have values other than 0 and 1.
+// A byte that the caller uses as a bool; it may have values other than 0 and 1.
 struct Bool {
   uint8_t byte = 0;
 };
@@ -27,7 +27,7 @@ HEARTH_INLINE void Save(std::byte* into, size_t index, T value) {
   std::memcpy(into + index * sizeof(T), &value, sizeof(T));
 }
 
-// Converts a stored value to the type it is combined in.
+// Converts a stored value to the type in which values are combined.
 HEARTH_INLINE float Open(Float16 value) { return ToFloat(value); }
 HEARTH_INLINE float Open(Bfloat16 value) { return ToFloat(value); }
 HEARTH_INLINE bool Open(Bool value) { return value.byte != 0; }
@@ -70,9 +70,9 @@ HEARTH_INLINE bool IsNan(T value) {
   return false;
 }
 
-// A NaN of any rank reaches the result, as with numpy.minimum: `b < a` is false for a NaN in `a`,
-// which stays, and a NaN in `b` is selected. `|` instead of `||`: without a branch, compilers
-// vectorize the loop.
+// Returns NaN if either value is NaN, as numpy.minimum does: `b < a` is false if `a` is NaN, so `a`
+// is returned; a NaN in `b` is selected explicitly. `|` instead of `||` avoids a branch, so that
+// compilers vectorize the loop.
 template <typename T>
 struct Min {
   static HEARTH_INLINE T Of(T a, T b) { return (b < a) | IsNan(b) ? b : a; }
@@ -88,7 +88,7 @@ HEARTH_INLINE T Apply(T a, T b) {
   return Store<T>(Operation<decltype(Open(a))>::Of(Open(a), Open(b)));
 }
 
-// Calls `function` with a null pointer of the type.
+// Calls `function` with a null pointer whose static type selects the element type.
 template <typename Function>
 HEARTH_INLINE void WithType(DataType type, const Function& function) {
   switch (type) {
@@ -123,8 +123,7 @@ HEARTH_INLINE void Into(DataType type, void* into, const void* from, size_t coun
   });
 }
 
-// Saves a pass over the memory where two buffers need the result: it is written while it is in a
-// register.
+// Writes the result to both buffers while it is in a register, which saves a pass over the memory.
 template <template <typename> class Operation>
 HEARTH_INLINE void Both(DataType type, void* first, void* second, size_t count) {
   WithType(type, [&](auto* typed) HEARTH_INLINE_LAMBDA {
@@ -181,7 +180,7 @@ HEARTH_FOR_EACH_CPU void Divide(DataType type, void* data, size_t count, int div
     if constexpr (!std::is_same_v<T, Bool>) {
       auto* values = static_cast<std::byte*>(data);
       using Value = decltype(Open(T{}));
-      // A uint8 cannot represent every divisor.
+      // A uint8 cannot represent every divisor, so the division is done in a wider type.
       using Wide = std::conditional_t<std::is_integral_v<Value>, int64_t, Value>;
       for (size_t i = 0; i < count; ++i) {
         const Wide quotient =

@@ -1,5 +1,5 @@
-// Arithmetic of reductions, vectorised for the CPU it runs on. Memory need not be aligned. Any
-// thread; cannot fail.
+// Arithmetic of reductions, vectorised for the CPU on which it runs. Memory need not be aligned.
+// Any thread may call the functions; they cannot fail.
 #pragma once
 
 #include <cstddef>
@@ -8,14 +8,14 @@
 
 namespace hearth::collective {
 
-// An operator on values of one type.
+// A reduction operator and the type of its values.
 struct Arithmetic {
   DataType type = DataType::kFloat32;
   Op op = Op::kSum;
 };
 
-// into[i] = into[i] op from[i]; kMean sums. The ranges do not overlap. 16-bit floats are combined
-// as float32 and rounded.
+// into[i] = into[i] op from[i]; kMean adds, like kSum. The ranges do not overlap. 16-bit floats are
+// combined as float32 and rounded.
 void Combine(Arithmetic how, void* into, const void* from, size_t count);
 
 // first[i] = second[i] = first[i] op second[i].

@@ -121,7 +121,8 @@ TEST(Half, EveryFloat16RoundTrips) {
   }
 }
 
-// A tie lies between two neighbours; it and the floats next to it test the rounding.
+// A tie is the midpoint of two adjacent float16 values. Ties and the floats next to them test the
+// rounding.
 TEST(Half, Float16RoundsToNearestEven) {
   for (uint16_t bits = 0; bits < 0x7bffU; ++bits) {
     const uint16_t next = static_cast<uint16_t>(bits + 1);

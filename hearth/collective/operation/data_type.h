@@ -18,13 +18,14 @@ enum class DataType : uint8_t {
   kBool,
 };
 
-// NaN: kMin and kMax return NaN if any rank has one, so that no rank's failure is hidden and the
-// order of the ranks does not matter (as IEEE 754-2019's minimum, torch.minimum and NumPy do).
-// Integers: sums wrap around. A mean is the sum divided by the number of ranks, towards zero.
-// Bools: kSum and kMax are "or", kMin is "and"; there is no mean.
+// kMin and kMax return NaN if any rank's value is NaN (like IEEE 754-2019's minimum, torch.minimum
+// and NumPy), so that no rank's failure is hidden and the order of the ranks does not matter.
+// Integer sums wrap around; an integer mean is the sum divided by the number of ranks, rounded
+// towards zero. For bools, kSum and kMax are "or", kMin is "and", and there is no mean.
 enum class Op : uint8_t { kSum, kMin, kMax, kMean };
 
-// The entry of a table by enumerator. A value that a peer sent may lie beyond it: `otherwise`.
+// Returns the table's entry for an enumerator, or `otherwise` if the value is out of range, as it
+// may be if a peer sent it.
 template <typename Entry, size_t kSize, typename Enum>
 constexpr Entry EntryOf(const Entry (&table)[kSize], Enum value, Entry otherwise) {
   const auto index = static_cast<size_t>(value);

@@ -8,11 +8,11 @@
 
 namespace hearth::collective {
 
-// Sleeps while `word` holds `seen`. May return early, on any wake-up or signal; the caller checks
-// its condition again. Returns at the deadline.
+// Sleeps while `word` equals `seen`, until the deadline. May return early on any wake-up or signal,
+// so the caller must check its condition again.
 void WaitWhileEqual(const std::atomic<uint32_t>& word, uint32_t seen, Deadline deadline);
 
-// Changes the word, so that a waiter about to sleep does not, and wakes sleeping waiters.
+// Changes the word, so that waiters about to sleep return at once, and wakes sleeping waiters.
 void BumpAndWake(std::atomic<uint32_t>& word);
 
 }  // namespace hearth::collective

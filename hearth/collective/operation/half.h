@@ -1,6 +1,6 @@
 // 16-bit floating-point types, converted by integer arithmetic that compilers vectorise. Rounds to
-// nearest, ties to even; float16 beyond 65504 becomes infinite; NaN stays NaN. Independent of
-// flush-to-zero modes, which frameworks set in their threads.
+// nearest, ties to even; float16 beyond 65504 becomes infinite; NaN stays NaN. The results do not
+// depend on the flush-to-zero modes that frameworks set in their threads.
 #pragma once
 
 #include <bit>
@@ -48,7 +48,8 @@ HEARTH_INLINE Float16 ToFloat16(float value) {
   const auto bits = std::bit_cast<uint32_t>(value);
   const uint32_t magnitude = bits & 0x7fffffffU;
   const uint32_t normal = (magnitude - (112U << 23) + 0xfffU + ((magnitude >> 13) & 1U)) >> 13;
-  // Adding 0.5, whose last bit is worth 2^-24, rounds to float16's smallest step.
+  // The last fraction bit of a float in [0.5, 1) is 2^-24, float16's smallest step, so adding 0.5
+  // rounds to a multiple of that step.
   const uint32_t subnormal =
       std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0.5F) - 0x3f000000U;
   uint32_t half = magnitude < 0x38800000U ? subnormal : normal;

@@ -11,13 +11,13 @@
 
 namespace hearth::collective {
 
-// The functions of a library, or why there are none.
+// The functions of a library, or the reason why it could not be loaded.
 template <typename Api>
 struct Loaded {
   Api api = {};
   std::string problem;  // why it could not be loaded, or empty
 
-  // Throws kUnavailable with the problem, if there is one.
+  // Returns the functions. Throws kUnavailable with `problem` if it is not empty.
   const Api& Get() const {
     Require(problem.empty(), ErrorCode::kUnavailable, "{}", problem);
     return api;
@@ -28,7 +28,7 @@ struct Loaded {
 template <typename Api>
 class LibraryLoader {
  public:
-  // `product` and `hint` are for errors: its name and where to get it.
+  // For error messages: `product` is the library's name, `hint` tells where to get it.
   LibraryLoader(const char* file, const char* product, const char* hint)
       : file_(file), hint_(hint), library_({file}) {
     if (!library_.loaded()) {

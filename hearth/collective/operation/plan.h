@@ -1,5 +1,5 @@
-// Messages of one rank in one step of an algorithm. Algorithms write plans; a transport executes
-// them. Two ranks exchange their messages in the order in which both plans list them.
+// The messages of one rank in one step of an algorithm. Algorithms fill plans; a transport executes
+// them. The plans of two ranks must list the messages between them in the same order.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@ namespace hearth::collective {
 
 // A message to a peer.
 struct Send {
-  int peer = 0;  // index in the transport
+  int peer = 0;  // index of the peer in the transport
   const std::byte* data = nullptr;
   size_t bytes = 0;
   int after = -1;  // index of a receive that must complete first, or -1
@@ -25,7 +25,7 @@ struct Receive {
   bool combine = false;  // data = data op received, instead of data = received
 };
 
-// Reused, so that operations do not allocate.
+// A plan is reused, so that operations do not allocate.
 struct Plan {
   std::vector<Send> sends;
   std::vector<Receive> receives;

@@ -8,7 +8,7 @@ Call CallOf(const Request& request) {
   call.bytes = request.count * SizeOf(request.type);
   call.type = request.type;
   // Calls of different ranks are compared as bytes. A field that the operation ignores keeps its
-  // default, whatever the caller put there; otherwise equal calls would differ.
+  // default value, because otherwise equal calls would differ.
   if (request.operation != Operation::kBarrier) call.memory = request.memory;
   if (Reduces(request.operation)) {
     call.op = request.op;
@@ -17,7 +17,7 @@ Call CallOf(const Request& request) {
   if (IsPair(request.operation) || request.operation == Operation::kBroadcast) {
     call.root = request.peer;
   }
-  // The call has a fixed size, the parts are as many as the ranks.
+  // The number of parts is variable but the call has a fixed size, so the parts are hashed.
   for (const size_t count : request.counts) call.AddToDigest(count);
   call.SetName(request.name);
   call.SetSignature(request.signature);

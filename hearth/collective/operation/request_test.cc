@@ -1,4 +1,5 @@
-// Tests requests beyond the shorthands, on every transport and 1 to 8 ranks.
+// Tests the options of a Request that Group's shorthands do not use, on every transport and 1 to 8
+// ranks.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -29,7 +30,7 @@ class Requests : public ::testing::TestWithParam<std::tuple<Wiring, int>> {
     RunGroups(std::get<0>(GetParam()), world(), body, 60);
   }
 
-  // All-reduces one vector of each rank, out of place, on memory that is not aligned.
+  // All-reduces a vector of each rank, out of place and on unaligned memory.
   template <typename T>
   void Reduce(const Request& how, const std::function<std::vector<T>(int)>& of,
               const std::function<void(const std::vector<T>&)>& check) {
@@ -37,7 +38,7 @@ class Requests : public ::testing::TestWithParam<std::tuple<Wiring, int>> {
       const std::vector<T> input = of(group.rank());
       const size_t bytes = input.size() * sizeof(T);
       std::vector<std::byte> odd(2 * bytes + 1);
-      // Not memcpy: an empty vector's data may be null.
+      // Not memcpy, because the data of an empty vector may be null.
       const auto* given = reinterpret_cast<const std::byte*>(input.data());
       std::copy_n(given, bytes, odd.begin() + 1);
       Request request = how;
@@ -197,7 +198,7 @@ TEST_P(Requests, AllToAllExchangesBlocks) {
   });
 }
 
-// A message per rank around a ring, between collective operations.
+// Sends a message per rank around a ring, between collective operations.
 TEST_P(Requests, MessagesAreExchangedBetweenPairs) {
   Run([&](Group& group) {
     for (const size_t count : {0U, 1U, 100003U}) {
@@ -270,7 +271,7 @@ TEST_P(Requests, InvalidRequestsAreRejectedAndTheGroupStaysUsable) {
                 HasSubstr("with itself"));
     EXPECT_THAT(refused({.operation = Operation::kReceive, .peer = -1}), HasSubstr("has ranks 0"));
     EXPECT_THAT(refused({.operation = Operation::kAllGather, .count = 3, .counts = {2}}),
-                HasSubstr("all-gather of 3 elements: 1 parts with 2 elements"));
+                HasSubstr("all-gather of 3 elements cannot have 1 parts with 2 elements"));
     if (world() > 1) {
       EXPECT_THAT(refused({.operation = Operation::kAllToAll, .count = 1}),
                   HasSubstr("cannot be divided"));

@@ -10,7 +10,8 @@
 namespace hearth::collective {
 namespace {
 
-// Faults the pages in now rather than during the first operation. Old kernels reject the advice.
+// Faults the pages in now rather than during the first operation. Old kernels reject the advice;
+// the first access faults the pages in then.
 void TouchNow(const Mapping& mapping) {
 #ifdef MADV_POPULATE_WRITE
   ::madvise(mapping.data(), mapping.size(), MADV_POPULATE_WRITE);
@@ -23,15 +24,15 @@ std::byte* Arena::Allocate(size_t bytes, Deadline deadline) {
   const size_t size = RoundUpToPages(std::max<size_t>(bytes, 1));
   ranks_.Begin({.operation = Operation::kAllocate, .bytes = bytes});
   const Fd own = CreateSharedMemory("hearth-collective-arena", size);
-  // Synchronize publishes the number: peers read it only after this rank has arrived.
+  // Synchronize publishes the descriptor, because peers read it only after this rank has arrived.
   ranks_.page(ranks_.self()).offered_fd = own.get();
   ranks_.Synchronize(deadline);
   Block block;
   for (int i = 0; i < ranks_.size(); ++i) {
     if (i == ranks_.self()) {
       block.emplace_back(own.get(), 0, size);
-      // Before the peers' mappings: Linux places a page on the NUMA node of the thread that first
-      // touches it, and the owner uses it most.
+      // Touches this rank's memory before a peer can. Linux places a page on the NUMA node of the
+      // thread that first touches it, and the page's owner uses it most.
       TouchNow(block.back());
       continue;
     }
@@ -40,7 +41,7 @@ std::byte* Arena::Allocate(size_t bytes, Deadline deadline) {
             ranks_.peer(i).name());
     block.emplace_back(peers.get(), 0, size);
   }
-  // No rank may close its descriptor, or offer another, before all have opened this one.
+  // No rank may close its descriptor, or offer another one, before all peers have opened it.
   ranks_.Synchronize(deadline);
   for (const Mapping& mapping : block) TouchNow(mapping);
   blocks_.push_back(std::move(block));

@@ -10,8 +10,8 @@
 
 namespace hearth::collective {
 
-// Memory that all local ranks map, returned by Group::Allocate. Belongs to one rank; one thread
-// uses it.
+// Memory that all local ranks map, returned by Group::Allocate. Belongs to one rank and is used by
+// one thread.
 class Arena {
  public:
   // Location of a buffer in the arena; the same for the corresponding buffers of all ranks.
@@ -22,12 +22,12 @@ class Arena {
 
   explicit Arena(LocalRanks& ranks) : ranks_(ranks) {}
 
-  // Collective over all local ranks, with the same size. The memory is zeroed, page-aligned and
-  // lives as long as the arena. Throws as LocalRanks::Synchronize, and kUnavailable if a peer's
+  // Collective over all local ranks, with the same size. The memory is zeroed and page-aligned, and
+  // is freed with the arena. Throws as LocalRanks::Synchronize does, and kUnavailable if a peer's
   // memory cannot be opened.
   std::byte* Allocate(size_t bytes, Deadline deadline);
 
-  // Empty unless the whole range lies inside one allocation.
+  // Location of a range, or empty unless the whole range is inside one allocation.
   std::optional<Location> Find(const void* data, size_t bytes) const;
   // The corresponding memory of local rank `index`.
   std::byte* At(Location location, int index) const {

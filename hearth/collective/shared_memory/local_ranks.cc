@@ -15,7 +15,8 @@ LocalRanks::LocalRanks(std::vector<Member> members, int self, std::shared_ptr<Ab
       self_(self),
       abort_(std::move(abort)),
       yields_(ranks > 0 ? ranks : size()) {
-  // A rank sleeps on its bell, not on the signal's descriptor: an abort must ring the bell too.
+  // A rank sleeps on its bell and not on the signal's descriptor, so an abort must ring the bell
+  // too.
   abort_->WakeToo(&page(self_).bell);
 }
 
@@ -30,8 +31,8 @@ void LocalRanks::Synchronize(Deadline deadline) {
   for (int i = 0; i < size(); ++i) {
     if (i != self_) Await(i, deadline, [&] { return Reached(i); });
   }
-  // A peer wrote its call before it arrived, so that it can be read here; it does not write to this
-  // slot before this rank has arrived at the next step (SharedPage).
+  // The peers' calls can be read here without a lock: a peer writes its call before it arrives, and
+  // overwrites the slot only after this rank has arrived at the next step (SharedPage).
   for (int i = 0; i < size(); ++i) {
     if (page(i).fingerprints[step_ % 2] == fingerprint_) continue;
     const Call& other = page(i).calls[step_ % 2];
@@ -58,7 +59,8 @@ void LocalRanks::Arrive() {
   page(self_).calls[step_ % 2] = call_;
   page(self_).fingerprints[step_ % 2] = fingerprint_;
   page(self_).arrived.store(step_, std::memory_order_release);
-  // Pairs with the other members' fences: at least the last one to arrive sees that all have.
+  // Pairs with the fences of the other members, so that at least the last member to arrive sees
+  // that all have arrived.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   // Only the last member to arrive wakes the others. If every arrival did, n members would wake
   // each other n times per step.
@@ -69,7 +71,8 @@ void LocalRanks::Arrive() {
 }
 
 void LocalRanks::ThrowLeft(int index) const {
-  // Rank 0 serves the rendezvous, whose end is reported by an abort at about the same time.
+  // The process of rank 0 runs the coordinator. If it ends, an abort with the reason arrives at
+  // about the same time, so this waits for it.
   constexpr int kReasonMs = 500;
   pollfd reason{abort_->fd(), POLLIN, 0};
   if (peer(index).rank == 0) poll(&reason, 1, kReasonMs);
@@ -78,8 +81,8 @@ void LocalRanks::ThrowLeft(int index) const {
 }
 
 void LocalRanks::RingAll(bool only_sleepers) {
-  // Pairs with the fence in Sleep: either this thread sees the sleeper, or the sleeper sees the
-  // change.
+  // Pairs with the fence in Sleep: either this thread sees that the peer sleeps, or the peer sees
+  // the change before it sleeps.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   for (int i = 0; i < size(); ++i) {
     if (i == self_) continue;

@@ -20,7 +20,7 @@
 namespace hearth::collective {
 
 // The ranks that share memory with this one (threads of this process or processes of this host) and
-// their synchronisation. Belongs to one rank; one thread uses it.
+// their synchronisation. Belongs to one rank and is used by one thread.
 class LocalRanks {
  public:
   // A rank of this host: its name, process and page.
@@ -30,8 +30,8 @@ class LocalRanks {
     Mapping page;
   };
 
-  // Members in rank order, including `self`. The peers must have mapped each other's pages.
-  // `ranks`: how many share the host's cores; 0: the members.
+  // Members in rank order, including `self`. The peers must have mapped each other's pages. `ranks`
+  // is the number of ranks that share the host's cores; 0 means the number of members.
   LocalRanks(std::vector<Member> members, int self, std::shared_ptr<AbortSignal> abort,
              int ranks = 0);
   LocalRanks(const LocalRanks&) = delete;
@@ -51,10 +51,10 @@ class LocalRanks {
   }
 
   // Returns once all members have reached this step; their earlier writes are then visible. Throws
-  // as Await, and kInvalidArgument if a member is in another operation.
+  // as Await does, and kInvalidArgument if a member is in another operation.
   void Synchronize(Deadline deadline);
 
-  // Waits for `reached()`, which member `index` makes true before it calls Wake on this rank.
+  // Waits until `reached()` returns true. Member `index` makes it true, then wakes this rank.
   // Throws kDeadlineExceeded or kUnavailable (the member left), both naming the member, or
   // kAborted.
   template <typename Condition>
@@ -65,18 +65,19 @@ class LocalRanks {
   // Name of a member that takes no further steps, or empty.
   std::string DepartedRank() const;
 
-  // This rank takes no further steps: members that wait for it fail. Idempotent.
+  // Announces that this rank takes no further steps, so that members that wait for it fail.
+  // Idempotent.
   void Leave();
 
  private:
-  // 20 to 60 us: longer than a peer on another core needs to respond, short enough not to keep the
-  // core from a peer that shares it.
+  // These take 20 to 60 us: longer than a peer on another core needs to respond, but too short to
+  // hold up a peer that needs this core.
   static constexpr int kSpins = 1000;
 
   void Arrive();
   template <typename Condition>
   void Sleep(int index, Deadline deadline, const Condition& reached);
-  // Throws that the member left, or the reason of the abort if rank 0 reports one at the same time.
+  // Throws kUnavailable (the member left), or the reason of an abort that arrives at the same time.
   [[noreturn]] void ThrowLeft(int index) const;
   void RingAll(bool only_sleepers);
   bool Reached(int index) const {
@@ -113,7 +114,8 @@ void LocalRanks::Sleep(int index, Deadline deadline, const Condition& reached) {
   std::atomic_thread_fence(std::memory_order_seq_cst);
   while (true) {
     const uint32_t seen = own.bell.load(std::memory_order_seq_cst);
-    // Loaded before reached(): a member that arrives and then leaves has arrived.
+    // Loaded before reached() is called, so that a member that arrives and then leaves counts as
+    // arrived.
     const bool left = page(index).left.load(std::memory_order_acquire) != 0;
     if (reached()) break;
     if (left) ThrowLeft(index);

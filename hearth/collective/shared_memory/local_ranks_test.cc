@@ -16,7 +16,8 @@ namespace hearth::collective {
 namespace {
 
 TEST(LocalRanks, SynchronizeMakesWritesVisible) {
-  // Not atomic. Sanitizers do not see the ordering: each rank maps the pages separately.
+  // Not atomic. Thread sanitizers cannot see the ordering, because each rank maps the pages
+  // separately.
   std::vector<int> written(4);
   RunLocal(4, [&](LocalRanks& ranks) {
     ranks.Begin({});
@@ -37,8 +38,8 @@ TEST(LocalRanks, AMemberThatArrivedBeforeItLeftHasArrived) {
   });
 }
 
-// Rank 0 of two on a host with more ranks than cores, where it yields while it waits for rank 1,
-// which never arrives. Fails if the yields do not end.
+// Rank 0 of two on a host with more ranks than cores. It yields while it waits for rank 1, which
+// never arrives. Fails if it never stops yielding.
 class YieldingRank : public testing::Test {
  protected:
   // `on_poll` is called before each check of the awaited condition, with the number of checks.

@@ -8,7 +8,8 @@
 namespace hearth::collective {
 namespace {
 
-// Returns the call with the fields in which sender and receiver differ normalized.
+// Returns the call with fixed values in the fields in which matching calls of sender and receiver
+// differ.
 Call Normal(Call call, int receiver) {
   call.operation = Operation::kSend;
   call.root = receiver;
@@ -23,7 +24,7 @@ Mailboxes::Mailboxes(LocalRanks& ranks, Arena& arena, Deadline deadline)
       arena_(arena),
       own_(arena.Allocate(sizeof(Box) * static_cast<size_t>(ranks.size()), deadline)) {}
 
-// Allocate is collective, so that all ranks' boxes are at the same location in the arena.
+// All ranks' boxes are at the same location in the arena, because Allocate is collective.
 Mailboxes::Box& Mailboxes::BoxOf(int owner, int sender) const {
   const auto location = *arena_.Find(own_, sizeof(Box));
   std::byte* boxes = arena_.At(location, owner);
@@ -31,8 +32,9 @@ Mailboxes::Box& Mailboxes::BoxOf(int owner, int sender) const {
 }
 
 // A box holds one chunk: it is empty while both counters are equal, and full otherwise. Each
-// counter has one writer, so that no lock is needed; they may wrap around, since only equality is
-// tested. The loops run once for an empty message too: its call is compared.
+// counter has only one writer, so no lock is needed. The counters may wrap around, because they are
+// only compared for equality. The loops run once for an empty message too, so that its call is
+// compared.
 void Mailboxes::Send(const Call& call, Buffer data, int to, Deadline deadline) {
   Box& box = BoxOf(to, ranks_.self());
   const size_t bytes = data.bytes();

@@ -5,7 +5,8 @@
 namespace hearth::collective {
 namespace {
 
-// Bytes that are summed and written to all ranks while they are in the first-level cache.
+// Bytes that are summed and written to all ranks at a time, so that they stay in the first-level
+// cache.
 constexpr size_t kStrideBytes = 16 << 10;
 
 template <typename Function>
@@ -15,16 +16,17 @@ void ForEachStride(Range part, size_t stride, const Function& function) {
   }
 }
 
-// Sums `count` elements of of(0) to of(ranks - 1), in this order, into all of them.
+// Sums `part` of the buffers of(0) to of(ranks - 1), in this order, and writes the sum to all of
+// them.
 template <typename Of>
 void ReduceForAll(Arithmetic how, Range part, int ranks, const Of& of) {
   const size_t size = SizeOf(how.type);
   const int last = ranks - 1;
   ForEachStride(part, kStrideBytes / size, [&](size_t at, size_t count) {
     const auto here = [&](int index) { return of(index) + at * size; };
-    // The order of the sum is that of the ranks for every part: results do not depend on which rank
-    // sums it, or when. The last step writes two buffers in one pass; with two ranks it is the only
-    // step.
+    // Every part is summed in rank order, so the result does not depend on which rank sums it, or
+    // when. The last addition writes two buffers in one pass; with two ranks it is the only
+    // addition.
     for (int i = 1; i < last; ++i) Combine(how, here(0), here(i), count);
     CombineBoth(how, here(0), here(last), count);
     for (int i = 1; i < last; ++i) std::memcpy(here(i), here(0), count * size);
@@ -48,7 +50,8 @@ void SharedBackend::AllReduce(Buffer data, Reduction how, Deadline deadline) {
 }
 
 void SharedBackend::ReduceScatter(Buffer data, Op op, Deadline deadline) {
-  // A part of a staged window is not the same part of the whole buffer.
+  // Outside the arena, the data is staged in windows, and a rank's part of a window is not in its
+  // part of the whole buffer.
   if (!arena_.Find(data.data, data.bytes())) return AllReduce(data, op, deadline);
   ReduceParts(data, op, ranks_.size(), deadline);
 }
@@ -60,7 +63,7 @@ void SharedBackend::AllGather(Buffer data, const std::vector<Range>& parts, Dead
   }
 }
 
-// Each rank stages the same range of all its blocks; the others copy theirs from there.
+// Each rank stages the same range of all its blocks; each other rank copies its block from there.
 void SharedBackend::AllToAll(const std::byte* input, Buffer output, Deadline deadline) {
   const auto world = static_cast<size_t>(ranks_.size());
   const auto self = static_cast<size_t>(ranks_.self());
@@ -77,7 +80,7 @@ void SharedBackend::AllToAll(const std::byte* input, Buffer output, Deadline dea
       const std::byte* theirs = arena_.At(location, static_cast<int>(from));
       std::memcpy(output.data + from * block + at, theirs + self * size, size);
     }
-    // The next window overwrites the stage that peers read here.
+    // Peers must have read the stage before the next window overwrites it.
     ranks_.Synchronize(deadline);
   }
 }
@@ -100,7 +103,8 @@ std::string SharedBackend::DepartedRank() { return ranks_.DepartedRank(); }
 
 void SharedBackend::Leave() { ranks_.Leave(); }
 
-// The buffer of the operation before last is free: all ranks reached the last one after reading it.
+// The two buffers alternate. The buffer of the operation before last can be reused, because all
+// ranks read it before they reached the last operation.
 void SharedBackend::ReduceSmall(Buffer data, Op op, Deadline deadline) {
   std::byte* own = small_ + turn_++ % 2 * kSmallBytes;
   std::copy_n(data.data, data.bytes(), own);  // unlike memcpy(), allows null with size 0
@@ -112,8 +116,9 @@ void SharedBackend::ReduceSmall(Buffer data, Op op, Deadline deadline) {
   }
 }
 
-// The first synchronisation: all inputs are final, as peers are about to read and overwrite them.
-// The second: no peer still writes into this rank's buffer when the caller gets it back.
+// The first synchronisation ensures that all inputs are final before peers read and overwrite them.
+// The second one ensures that no peer still writes to this rank's buffer when this function
+// returns.
 void SharedBackend::ReduceEverywhere(Buffer data, Op op, Deadline deadline) {
   ranks_.Synchronize(deadline);
   const auto location = *arena_.Find(data.data, data.bytes());
@@ -123,8 +128,8 @@ void SharedBackend::ReduceEverywhere(Buffer data, Op op, Deadline deadline) {
   ranks_.Synchronize(deadline);
 }
 
-// Windows are pipelined: while all ranks sum their part of one, the next is copied to the staging
-// area. A rank's own part is summed in place and never staged.
+// Windows are pipelined: while some ranks still sum their parts of one window, others copy the next
+// window to the staging area. A rank's own part is summed in place and never staged.
 void SharedBackend::ReduceThroughStage(Buffer data, Op op, Deadline deadline) {
   const size_t size = SizeOf(data.type);
   const size_t window = kStageBytes / 2 / size;
@@ -138,9 +143,10 @@ void SharedBackend::ReduceThroughStage(Buffer data, Op op, Deadline deadline) {
     std::memcpy(to, from, own.begin * size);
     std::memcpy(to + own.end * size, from + own.end * size, (count - own.end) * size);
   };
-  // One synchronisation per window. Stage k % 2 is free: this rank has copied window k - 2 out of
-  // it, and the peers summed that window before they arrived at the last synchronisation. After the
-  // synchronisation, all peers have summed window k - 1, which can be copied out.
+  // There is one synchronisation per window. Stage k % 2 can be reused, because this rank has
+  // copied window k - 2 out of it, and the peers summed that window before they arrived at the last
+  // synchronisation. After the synchronisation, all peers have summed window k - 1, so it can be
+  // copied out.
   for (size_t k = 0; k <= windows; ++k) {
     if (k < windows) copy_others(stage(k), slice(k).data, slice(k).count);
     ranks_.Synchronize(deadline);
@@ -172,7 +178,7 @@ void SharedBackend::ReduceParts(Buffer data, Op op, int parts, Deadline deadline
   ranks_.Synchronize(deadline);
 }
 
-// Ranks from `parts` on have an empty range: they only copy from the others.
+// Ranks with index `parts` or higher have an empty range and only copy from the others.
 void SharedBackend::GatherParts(Buffer data, int parts, Deadline deadline) {
   std::vector<Range> ranges(static_cast<size_t>(ranks_.size()));
   for (int i = 0; i < parts; ++i) ranges[static_cast<size_t>(i)] = Part(data.count, parts, i);
@@ -191,7 +197,8 @@ void SharedBackend::GatherRanges(Buffer data, const std::vector<Range>& parts, D
   ranks_.Synchronize(deadline);
 }
 
-// After the second synchronisation the root may change its buffer again: all have copied it.
+// After the second synchronisation the root may change its buffer again, because all ranks have
+// copied it.
 void SharedBackend::CopyFrom(int root, Buffer data, Deadline deadline) {
   ranks_.Synchronize(deadline);
   if (root != ranks_.self()) {

@@ -13,15 +13,15 @@ namespace hearth::collective {
 
 // Backend for ranks that all share memory: each rank reduces its part of the buffers in place, in
 // rank order, and writes the result into all of them. Buffers outside the arena are copied through
-// a staging area in it.
+// a staging area in the arena.
 class SharedBackend : public Backend {
  public:
-  // Allocates the staging area; collective over all local ranks. Throws kDeadlineExceeded and the
-  // failures of peers. `ranks` and `arena` must outlive it.
+  // Allocates the staging area; collective over all local ranks. Throws kDeadlineExceeded, or the
+  // failure of a peer. `ranks` and `arena` must outlive the backend.
   SharedBackend(LocalRanks& ranks, Arena& arena, Deadline deadline);
 
   void Begin(const Call& call) override { call_ = call; }
-  // Nothing is sent, so that float32 stays float32.
+  // Ignores how.wire: no data is sent, so float32 stays float32.
   void AllReduce(Buffer data, Reduction how, Deadline deadline) override;
   void ReduceScatter(Buffer data, Op op, Deadline deadline) override;
   void AllGather(Buffer data, const std::vector<Range>& parts, Deadline deadline) override;
@@ -33,14 +33,14 @@ class SharedBackend : public Backend {
   std::string DepartedRank() override;
   void Leave() override;
 
-  // Building blocks for buffers in the arena; they wait and throw as the operations above. The
+  // Building blocks for buffers in the arena; they wait and throw as the operations above do. The
   // first `parts` ranks own one part each.
   void ReduceParts(Buffer data, Op op, int parts, Deadline deadline);
   void GatherParts(Buffer data, int parts, Deadline deadline);
   void GatherRanges(Buffer data, const std::vector<Range>& parts, Deadline deadline);
 
-  // Calls `operate` with arena memory that holds `data`: with `data` itself if it is in the arena,
-  // else with one window after another, copied in before and out afterwards.
+  // Calls `operate` once with `data` if it is in the arena. Otherwise copies `data` window by
+  // window to the staging area, calls `operate` on each window and copies the result back.
   template <typename Operate>
   void InArena(Buffer data, const Operate& operate) const {
     if (arena_.Find(data.data, data.bytes())) return operate(data);
@@ -54,9 +54,11 @@ class SharedBackend : public Backend {
   }
 
  private:
-  // The windows of all ranks together should fit the cores' caches between copy, sum and copy.
+  // Small enough for the windows of all ranks to stay in the cores' caches while they are copied
+  // and summed.
   static constexpr size_t kStageBytes = 512 << 10;
-  // Up to this size, every rank sums the whole buffer: one synchronisation instead of two.
+  // Up to this size, every rank sums the whole buffer, which needs one synchronisation instead of
+  // two.
   static constexpr size_t kSmallBytes = 8 << 10;
 
   void ReduceSmall(Buffer data, Op op, Deadline deadline);

@@ -13,7 +13,8 @@
 namespace hearth::collective {
 namespace {
 
-// In shared memory a rank may be one sum ahead of ranks that still read its previous data.
+// In shared memory, a rank may already be in the next sum while other ranks still read its previous
+// data.
 TEST(SharedBackendTest, SmallSumsInSequenceDoNotMix) {
   RunGroups(Wiring::kThreads, 3, [](Group& group) {
     std::vector<int64_t> data(1000);
@@ -25,7 +26,7 @@ TEST(SharedBackendTest, SmallSumsInSequenceDoNotMix) {
   });
 }
 
-// More than the staging area holds: several windows, the last one smaller.
+// More than fits in the staging area: several windows, of which the last one is smaller.
 TEST(SharedBackendTest, SumsPrivateMemoryLargerThanItsStage) {
   RunGroups(Wiring::kThreads, 3, [](Group& group) {
     std::vector<int64_t> data(200'003);

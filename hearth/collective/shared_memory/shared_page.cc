@@ -18,8 +18,8 @@ OwnPage CreateSharedPage() {
   own.fd = CreateSharedMemory("hearth-collective-page", bytes);
   own.mapping = Mapping(own.fd.get(), 0, bytes);
   own.address = {::getpid(), own.fd.get(), RandomBytes(kNonceBytes)};
-  // The kernel's zeros are not objects: this begins the lifetime of the atomics, before any peer
-  // can know the address.
+  // Starts the lifetime of the atomics, which zeroed memory alone does not, before any peer can
+  // know the address.
   auto* page = new (own.mapping.data()) SharedPage{};
   std::memcpy(page->nonce, own.address.nonce.data(), kNonceBytes);
   return own;
@@ -30,12 +30,14 @@ std::optional<Mapping> OpenSharedPage(const PageAddress& address) {
   const size_t bytes = RoundUpToPages(sizeof(SharedPage));
   const Fd fd = OpenForeignFd(address.pid, address.fd);
   struct stat status = {};
-  // The number may belong to another process here; the descriptor can then be anything.
+  // In another container, the process id may belong to an unrelated process, so the descriptor can
+  // refer to anything.
   if (!fd.valid() || ::fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode) ||
       status.st_size != static_cast<off_t>(bytes)) {
     return std::nullopt;
   }
-  // The size has been checked: access beyond the end of a shorter file would raise SIGBUS.
+  // Safe because the size has been checked; access beyond the end of a shorter file would raise
+  // SIGBUS.
   Mapping mapping(fd.get(), 0, bytes);
   if (std::memcmp(PageIn(mapping).nonce, address.nonce.data(), kNonceBytes) != 0) {
     return std::nullopt;
@@ -46,7 +48,7 @@ std::optional<Mapping> OpenSharedPage(const PageAddress& address) {
 Fd OpenForeignFd(int pid, int fd) {
   // Threads of one process must be able to share memory even without access to /proc.
   if (pid == ::getpid()) return Fd(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
-  // O_NONBLOCK: opening a FIFO would otherwise block until its other end opens.
+  // Without O_NONBLOCK, opening a FIFO would block until its other end is opened.
   const std::string path = fmt::format("/proc/{}/fd/{}", pid, fd);
   return Fd(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
 }

@@ -34,9 +34,9 @@ StandIn Load() {
   return found;
 }
 
-std::string HostOfPlace(Layout places, int rank) {
-  if (places == Layout::kOneHost) return "";
-  return std::to_string(places == Layout::kPairs ? rank / 2 : rank);
+std::string HostIdOf(Layout layout, int rank) {
+  if (layout == Layout::kOneHost) return "";
+  return std::to_string(layout == Layout::kPairs ? rank / 2 : rank);
 }
 
 }  // namespace
@@ -46,8 +46,8 @@ const StandIn& StandIn::Get() {
   return found;
 }
 
-std::string NameOf(Layout places) {
-  switch (places) {
+std::string NameOf(Layout layout) {
+  switch (layout) {
     case Layout::kOneHost:
       return "OneHost";
     case Layout::kHosts:
@@ -58,15 +58,15 @@ std::string NameOf(Layout places) {
   return "Unknown";
 }
 
-void RunBeforeDevices(Layout places, int ranks, const std::function<void(Group&)>& body) {
+void RunBeforeDevices(Layout layout, int ranks, const std::function<void(Group&)>& body) {
   RunRanks(ranks, [&](rendezvous::Member& member) {
-    const auto groups = Group::Connect(member, {.host_id = HostOfPlace(places, member.rank())});
+    const auto groups = Group::Connect(member, {.host_id = HostIdOf(layout, member.rank())});
     body(*groups.front());
   });
 }
 
-void RunOnDevices(Layout places, int ranks, const std::function<void(Group&)>& body) {
-  RunBeforeDevices(places, ranks, [&](Group& group) {
+void RunOnDevices(Layout layout, int ranks, const std::function<void(Group&)>& body) {
+  RunBeforeDevices(layout, ranks, [&](Group& group) {
     Require(group.OpenDevice(group.rank(), Deadline::After(30)), ErrorCode::kInternal,
             "the stand-ins' devices are not used");
     body(group);

@@ -27,16 +27,16 @@ struct StandIn {
   static const StandIn& Get();
 };
 
-// Placement of the ranks: all on one host, one per host, two per host.
+// Placement of the ranks: all on one host, one per host, or two per host.
 enum class Layout { kOneHost, kHosts, kPairs };
-std::string NameOf(Layout places);
+std::string NameOf(Layout layout);
 
 // Runs `body` once per rank, with a group that has opened a separate GPU for each rank.
-void RunOnDevices(Layout places, int ranks, const std::function<void(Group&)>& body);
-// The same without opened devices.
-void RunBeforeDevices(Layout places, int ranks, const std::function<void(Group&)>& body);
+void RunOnDevices(Layout layout, int ranks, const std::function<void(Group&)>& body);
+// Like RunOnDevices, but does not open the devices.
+void RunBeforeDevices(Layout layout, int ranks, const std::function<void(Group&)>& body);
 
-// An array in device memory, which the host accesses only by copies.
+// An array in device memory. The host accesses it only through copies.
 template <typename T>
 class DeviceArray {
  public:

@@ -9,7 +9,7 @@
 
 namespace hearth::collective {
 
-// Timeout, in seconds, of operations that end long before.
+// Timeout, in seconds, of operations that are expected to end much earlier.
 inline constexpr double kLong = 30;
 
 // Error of a call that must fail, and its duration.

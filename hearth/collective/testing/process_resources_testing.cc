@@ -22,7 +22,7 @@ std::string KindOf(const std::string& target) {
 }
 
 void CountDescriptors(ProcessResources* held) {
-  std::error_code gone;  // set for the descriptor of the listing itself
+  std::error_code gone;  // set for the descriptor that the iteration itself uses
   for (const auto& entry : fs::directory_iterator("/proc/self/fd")) {
     const std::string target = fs::read_symlink(entry.path(), gone).string();
     if (!gone && target.find("/proc/") != 0) ++(*held)[KindOf(target)];

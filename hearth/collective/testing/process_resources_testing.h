@@ -11,8 +11,8 @@ namespace hearth::collective {
 using ProcessResources = std::map<std::string, long>;
 ProcessResources CurrentResources();
 
-// Polls until the result is `expected` or `seconds` have passed: threads and connections of a
-// library may end slightly later than their owner.
+// Polls until the result is `expected` or `seconds` have passed, because threads and connections of
+// a library may end slightly later than their owner.
 ProcessResources ResourcesSoon(const ProcessResources& expected, double seconds = 30);
 
 }  // namespace hearth::collective

@@ -71,7 +71,7 @@ void RunThreadGroups(int ranks, const std::function<void(Group&)>& body) {
   std::vector<Thread> threads;
   for (auto& group : groups) {
     threads.emplace_back("rank", [&body, &group] {
-      // Destroyed with the thread, as with a process.
+      // The group is destroyed when its thread ends, as at the end of a process.
       const std::unique_ptr<Group> own = std::move(group);
       body(*own);
     });

@@ -11,31 +11,31 @@
 
 namespace hearth::collective {
 
-// Runs `body` once per rank with a member of one cluster that has reserved; the host of rank r is
-// called "host<r>". A rank that throws fails the others. Returns when all have ended; throws the
-// error of the lowest rank that failed on its own.
+// Runs `body` once per rank with a member that has joined the same cluster; the host of rank r is
+// called "host<r>". A rank that throws makes the others fail. Returns when all ranks have ended;
+// throws the error of the lowest rank that was not merely aborted.
 void RunRanks(int ranks, const std::function<void(rendezvous::Member&)>& body);
 
 // Transports of the ranks of a test.
 enum class Wiring {
-  kThreads,      // ConnectThreads
+  kThreads,      // Group::ConnectThreads
   kShared,       // shared memory, negotiated through the rendezvous
-  kTcp,          // TCP between all
-  kTcp6,         // the same over IPv6
-  kTls,          // the same with TLS
+  kTcp,          // TCP between all ranks
+  kTcp6,         // as kTcp, over IPv6
+  kTls,          // as kTcp, with TLS
   kTlsPairs,     // as kPairs, with TLS between hosts
-  kUcx,          // UCX between all
+  kUcx,          // UCX between all ranks
   kUcxPairs,     // as kPairs, with UCX between hosts
   kPairs,        // two ranks per host; the last host may have one
   kInterleaved,  // two hosts; even ranks on one, odd ranks on the other
 };
 std::string NameOf(Wiring wiring);
 
-// Why groups cannot be connected so here (no UCX, no IPv6), or empty. UCX uses the transports in
-// HEARTH_TEST_UCX_TLS, by default "tcp", which needs no RDMA device.
+// Returns why this host does not support the wiring (no UCX, no IPv6), or empty. UCX uses the
+// transports in HEARTH_TEST_UCX_TLS, by default "tcp", which needs no RDMA device.
 std::string SkipReason(Wiring wiring);
 
-// Options of rank `rank` for any wiring but kThreads. `timeout_s` is that of the group.
+// Options of rank `rank` for any wiring except kThreads. `timeout_s` is GroupOptions::timeout_s.
 GroupOptions OptionsOf(Wiring wiring, int rank, double timeout_s = 30);
 
 // A test that is parameterised by wiring.
@@ -46,7 +46,7 @@ class WiringTest : public ::testing::TestWithParam<Wiring> {
   }
 };
 
-// The same with a group per rank. `timeout_s` is that of the groups.
+// Like RunRanks, but passes each rank's group. `timeout_s` is GroupOptions::timeout_s.
 void RunGroups(Wiring wiring, int ranks, const std::function<void(Group&)>& body,
                double timeout_s = 30);
 

@@ -14,8 +14,8 @@ bool CallHeaders::BeginPair(const Call& call, int partner, int peer, PeerHeaders
   headers->owed = peer == partner && sends;
   headers->awaited = peer == partner && !sends;
   if (peer != partner) return false;
-  // The header of a pair is that of the send on both sides: only then can the two be compared.
-  // Sends and receives are counted apart, since both ranks may send first.
+  // Both sides use the header of the send, so that the headers can be compared. Sends and receives
+  // are counted separately, because both ranks may send first.
   Call both = call;
   both.operation = Operation::kSend;
   both.root = sends ? partner : self_;

@@ -9,10 +9,12 @@ namespace hearth::collective {
 
 // The headers that this rank exchanges with one peer in the running call.
 struct PeerHeaders {
-  bool owed = false;     // also if no message is sent: to the next rank
-  bool awaited = false;  // also if no message is received: from the previous rank
-  CallHeader received;   // the peer's
-  // Calls with this peer alone, by direction: both ranks may send first.
+  // True if a header must be sent; the next rank gets one even without a message.
+  bool owed = false;
+  // True if one is expected; the previous rank sends one even without a message.
+  bool awaited = false;
+  CallHeader received;  // the peer's header
+  // Number of calls with this peer alone, counted by direction because both ranks may send first.
   uint64_t pair_sends = 0;
   uint64_t pair_receives = 0;
 };
@@ -26,14 +28,15 @@ class CallHeaders {
   // This rank's header of the running call.
   const CallHeader& own() const { return own_; }
 
-  // Begins a call of all ranks, then with each peer. If every rank agrees with the previous one,
-  // all agree.
+  // Begin starts a call of all ranks; then BeginWith sets the headers for each peer. A rank always
+  // checks the header of the previous rank, so all ranks agree if no check fails.
   void Begin(const Call& call) { own_ = CallHeader(call, ++calls_); }
   void BeginWith(int peer, PeerHeaders* headers) const;
-  // Begins a call between this rank and `partner` with each peer; returns true for the partner.
+  // Starts a call between this rank and `partner`. Called for each peer; returns true if `peer` is
+  // the partner.
   bool BeginPair(const Call& call, int partner, int peer, PeerHeaders* headers);
 
-  // Throws kInvalidArgument if the peer's header, which has been received, differs.
+  // Throws kInvalidArgument if the header received from the peer differs from own().
   void Check(const PeerHeaders& headers, const Peer& peer) const;
 
  private:

@@ -20,7 +20,7 @@ namespace {
 
 using Bytes = std::vector<uint8_t>;
 
-// Returns the 4 or 16 bytes of a numeric address; empty for any other text.
+// Returns the 4 or 16 bytes of a numeric address, or nullopt for any other text.
 std::optional<Bytes> Parse(const std::string& address) {
   const bool is_v6 = address.find(':') != std::string::npos;
   Bytes bytes(is_v6 ? sizeof(in6_addr) : sizeof(in_addr));
@@ -34,7 +34,7 @@ struct AddressRange {
 
   bool Has(const Bytes& address) const {
     if (address.size() != first.size()) return false;
-    // Whole bytes of the prefix first, then its remaining bits.
+    // Compares the whole bytes of the prefix, then its remaining bits.
     const auto whole = static_cast<std::ptrdiff_t>(bits / 8);
     if (!std::equal(first.begin(), first.begin() + whole, address.begin())) return false;
     const size_t rest = bits % 8;
@@ -111,8 +111,8 @@ std::string ChooseAddress(const std::string& choice, const std::string& usual,
   std::optional<AddressRange> range;
   if (choice.find('/') != std::string::npos) range = ParseRange(choice);
   const bool usual_is_v6 = usual.find(':') != std::string::npos;
-  // Peers may have no route for the other IP version, so an address of the usual one wins even if
-  // it is listed later.
+  // Peers may have no route for the other IP version, so an address of the same version as `usual`
+  // is preferred even if it is listed later.
   const std::string* found = nullptr;
   for (const HostAddress& each : addresses) {
     const std::optional<Bytes> bytes = Parse(each.address);
@@ -121,9 +121,10 @@ std::string ChooseAddress(const std::string& choice, const std::string& usual,
     if (is_v6 == usual_is_v6) return each.address;
     if (found == nullptr) found = &each.address;
   }
-  Require(found != nullptr, ErrorCode::kInvalidArgument,
-          "HEARTH_INTERFACE={} in the environment: this host has no address there; it has {}",
-          choice, Describe(addresses));
+  Require(
+      found != nullptr, ErrorCode::kInvalidArgument,
+      "HEARTH_INTERFACE={} in the environment: this host has no address in that range; it has {}",
+      choice, Describe(addresses));
   return *found;
 }
 

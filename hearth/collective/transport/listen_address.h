@@ -13,12 +13,12 @@ struct HostAddress {
 };
 
 // Returns `usual`, unless the environment variable HEARTH_INTERFACE names an interface ("eth1") or
-// an address range ("10.20.0.0/16", "fd00:20::/32"): then this host's address there. Throws
-// kInvalidArgument, with the host's addresses, if none matches.
+// an address range ("10.20.0.0/16", "fd00:20::/32"); then returns this host's address there. Throws
+// kInvalidArgument, listing the host's addresses, if none matches.
 std::string ListenAddress(const std::string& usual);
 
-// The same for a given choice and addresses. Of several matches, prefers the IP version of `usual`,
-// then the first one.
+// Chooses one of `addresses` by `choice`, the value of HEARTH_INTERFACE. If several match, prefers
+// the IP version of `usual`, then the first one.
 std::string ChooseAddress(const std::string& choice, const std::string& usual,
                           const std::vector<HostAddress>& addresses);
 

@@ -28,7 +28,7 @@ TEST(ListenAddress, IsTheAddressOfTheNamedInterface) {
 
 TEST(ListenAddress, PrefersTheIpVersionInUse) {
   EXPECT_EQ(Chosen("ib0", "fd00:4::7"), "fd00:20:0:8000::7");
-  EXPECT_EQ(Chosen("ib0:1", "fd00:4::7"), "10.20.128.200");  // it has no IPv6 address
+  EXPECT_EQ(Chosen("ib0:1", "fd00:4::7"), "10.20.128.200");  // ib0:1 has no IPv6 address
 }
 
 TEST(ListenAddress, IsInTheNamedRange) {

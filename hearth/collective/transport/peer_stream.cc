@@ -24,8 +24,8 @@ class PlainStream : public PeerStream {
     ThrowBroken(errno);
   }
 
-  // The parts hold at least one byte: recvmsg would otherwise return 0 too, which here means that
-  // the peer has closed.
+  // The parts must have room for at least one byte. Otherwise recvmsg would return 0, which here
+  // means that the peer has closed the connection.
   size_t Receive(std::span<const iovec> parts) override {
     msghdr message = MessageOf(parts);
     const ssize_t got = ::recvmsg(fd(), &message, MSG_DONTWAIT);
@@ -40,7 +40,7 @@ class PlainStream : public PeerStream {
  private:
   static msghdr MessageOf(std::span<const iovec> parts) {
     msghdr message = {};
-    message.msg_iov = const_cast<iovec*>(parts.data());  // sendmsg does not modify it
+    message.msg_iov = const_cast<iovec*>(parts.data());  // sendmsg does not modify the parts
     message.msg_iovlen = parts.size();
     return message;
   }
@@ -62,8 +62,8 @@ bool WouldBlock(int error_number) {
   return error_number == EAGAIN || error_number == EWOULDBLOCK || error_number == EINTR;
 }
 
-// POLLRDHUP reports the peer's FIN even while bytes before it are unread; errors are always
-// reported.
+// POLLRDHUP reports the peer's FIN even if earlier bytes are still unread; poll always reports
+// errors.
 bool HasEnded(int fd) {
   pollfd polled = {fd, POLLRDHUP, 0};
   return ::poll(&polled, 1, 0) > 0;

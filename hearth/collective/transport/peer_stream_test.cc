@@ -16,7 +16,7 @@ namespace {
 
 iovec PartOf(std::string& text) { return {text.data(), text.size()}; }
 
-// A stream to "rank 3 on host b", whose side is a plain connection.
+// A stream to "rank 3 on host b"; the test holds the other end as a plain connection.
 class PlainStreamTest : public ::testing::Test {
  protected:
   PlainStreamTest() {
@@ -29,7 +29,7 @@ class PlainStreamTest : public ::testing::Test {
     const std::array parts = {PartOf(text)};
     return stream_->Send(parts);
   }
-  // At most `size` bytes of those that have arrived.
+  // Returns at most `size` of the bytes that have arrived.
   std::string Receive(size_t size) {
     std::string text(size, '-');
     const std::array parts = {PartOf(text)};

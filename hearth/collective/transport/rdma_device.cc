@@ -22,7 +22,7 @@ std::set<std::filesystem::path> EntriesOf(const std::filesystem::path& folder) {
   return entries;
 }
 
-// Linux writes "4: ACTIVE".
+// Linux's file contains "4: ACTIVE".
 bool IsActive(const std::filesystem::path& port) {
   std::ifstream file(port / "state");
   std::string state;
@@ -33,7 +33,7 @@ bool IsActive(const std::filesystem::path& port) {
 }  // namespace
 
 // The kernel lists devices as FOLDER/DEVICE/ports/NUMBER/state. UCX is loaded only if a port is
-// active: most hosts have none.
+// active, because most hosts have none.
 RdmaDevice FindRdmaDevice(const std::string& folder) {
   std::string names;
   for (const auto& device : EntriesOf(folder)) {

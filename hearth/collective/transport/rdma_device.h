@@ -5,13 +5,13 @@
 
 namespace hearth::collective {
 
-// One of the two fields is empty.
+// Exactly one of the two fields is set.
 struct RdmaDevice {
   std::string name;     // "mlx5_0:1": the first device with an active port, and the port
-  std::string missing;  // why there is none
+  std::string missing;  // why there is no device
 };
 
-// Looks for a device in Linux's list, and, only if there is one, for UCX.
+// Looks for an active device in Linux's list, and loads UCX only if there is one.
 RdmaDevice FindRdmaDevice(const std::string& folder = "/sys/class/infiniband");
 
 }  // namespace hearth::collective

@@ -16,8 +16,9 @@
 namespace hearth::collective {
 namespace {
 
-// Unauthenticated clients, in addition to one per rank. Beyond this, the oldest is dropped, once it
-// has had time for a handshake: many slow clients cannot lock a rank out.
+// Limit of unauthenticated clients, in addition to one per rank. If it is exceeded, the oldest
+// client is dropped once it has had time for a handshake, so that many slow clients cannot lock a
+// rank out.
 constexpr size_t kMaxUnauthenticated = 64;
 constexpr double kHandshakeSeconds = 5;
 constexpr int kNamedRefusals = 10;
@@ -34,8 +35,8 @@ class Mesh {
         connections_(setup.ranks.size()) {}
 
   Connections Build(TcpListener& listener) && {
-    // In this order the waits form no cycle: rank 0 only accepts, and a rank that has reached all
-    // lower ranks accepts too.
+    // Connects first and accepts afterwards. The waits then form no cycle: rank 0 only accepts, and
+    // each other rank accepts once it is connected to all lower ranks.
     for (int index = 0; index < setup_.self; ++index) ConnectTo(index);
     missing_ = setup_.ranks.size() - static_cast<size_t>(setup_.self) - 1;
     while (missing_ > 0) AwaitCallers(listener);
@@ -67,13 +68,14 @@ class Mesh {
                                    {abort_.fd(), POLLIN, 0}};
     for (const auto& caller : callers_) entries.push_back({caller->fd(), POLLIN, 0});
     Deadline next = deadline_;
-    // Callers are ordered by arrival.
+    // The first caller has the earliest deadline, because callers are ordered by arrival.
     if (!callers_.empty()) next = Deadline::Earlier(next, callers_.front()->handshake());
     if (!accept_again_.expired()) next = Deadline::Earlier(next, accept_again_);
     const int ready = ::poll(entries.data(), entries.size(), next.poll_timeout_ms());
     abort_.ThrowIfRaised();
     if (ready < 0 && errno != EINTR) ThrowErrno(errno, "cannot wait for data connections");
-    // Before Accept, which appends to callers_: here, entries[i] still belongs to callers_[i - 2].
+    // Precedes Accept, which appends to callers_, so that entries[i] still belongs to callers_[i -
+    // 2].
     for (size_t i = 2; i < entries.size(); ++i) {
       if (entries[i].revents != 0) Serve(*callers_[i - 2]);
     }
@@ -93,7 +95,7 @@ class Mesh {
     const auto oldest = std::find_if(callers_.begin(), callers_.end(), open);
     if (std::count_if(callers_.begin(), callers_.end(), open) >=
         static_cast<std::ptrdiff_t>(kMaxUnauthenticated + setup_.ranks.size())) {
-      // Until the oldest may be dropped, further clients wait in the listener's queue.
+      // Until the oldest client may be dropped, new clients wait in the listener's backlog.
       accept_again_ = (*oldest)->replaceable();
       if (!accept_again_.expired()) return;
       Refuse(**oldest, "too many newer connections");
@@ -124,7 +126,8 @@ class Mesh {
     const size_t index = IndexOf(identity);
     const rendezvous::Verdict verdict = Judge(identity, index);
     const auto generation = static_cast<uint32_t>(setup_.generation);
-    // Sent before the check below, so that a client which knows the token learns why it is refused.
+    // Sends the verdict before the check below, so that a client that knows the token learns why it
+    // is refused.
     caller.Send(rendezvous::MakeVerdict(credentials_, caller.hello(), claim, verdict, generation));
     Require(verdict == rendezvous::Verdict::kAccepted, ErrorCode::kPermissionDenied,
             "rank {} of generation {} is not expected: each higher rank of generation {} connects "
@@ -141,7 +144,8 @@ class Mesh {
     caller.Close();
   }
 
-  // Only higher ranks connect to this one. Returns the number of ranks for any other one.
+  // Returns the index of a higher rank, because only higher ranks connect to this one; for any
+  // other rank, returns the number of ranks.
   size_t IndexOf(const rendezvous::Identity& identity) const {
     const auto found = std::find_if(setup_.ranks.begin() + setup_.self + 1, setup_.ranks.end(),
                                     [&](const MeshRank& rank) {
@@ -150,7 +154,7 @@ class Mesh {
     return static_cast<size_t>(found - setup_.ranks.begin());
   }
 
-  // A second connection of a rank is refused: it would replace one that may be in use.
+  // Rejects a second connection of a rank, because the first one may be in use.
   rendezvous::Verdict Judge(const rendezvous::Identity& identity, size_t index) const {
     using enum rendezvous::Verdict;
     if (identity.generation != static_cast<uint32_t>(setup_.generation)) return kOtherGeneration;

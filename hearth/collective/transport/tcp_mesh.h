@@ -25,16 +25,17 @@ struct MeshSetup {
   std::vector<MeshRank> ranks = {};  // by ascending rank
   int self = 0;                      // index of this rank
   std::string token = {};
-  std::string session;  // unique per mesh, the same on all ranks: invalidates recorded proofs
+  // Unique per mesh, so that recorded proofs cannot be replayed. The same on all ranks.
+  std::string session;
   int generation = 0;
 
-  // True if all ranks listen at one address. The same on all ranks.
+  // True if all ranks listen at the same address. The result is the same on all ranks.
   bool one_host() const;
 };
 
-// Returns one connection per index, none for this rank. Connects to lower ranks and accepts higher
-// ones; clients that fail the handshake, or are slow, are dropped and counted in the log. Throws
-// kDeadlineExceeded or kUnavailable, naming a peer, or kAborted.
+// Connects to lower ranks and accepts connections of higher ones. Returns one connection per rank,
+// except for this rank. Clients that fail the handshake or are too slow are dropped and counted in
+// the log. Throws kDeadlineExceeded or kUnavailable, naming a peer, or kAborted.
 std::vector<std::optional<Connection>> ConnectMesh(const MeshSetup& setup, TcpListener& listener,
                                                    const AbortSignal& abort, Deadline deadline);
 

@@ -46,7 +46,7 @@ class Refusals {
   std::string summary_;
 };
 
-// Stops a thread that polls `over`, also if the test ends early.
+// Stops a thread that polls `over`, even if the test ends early.
 struct EndsThread {
   ~EndsThread() { over = true; }
   std::atomic<bool>& over;
@@ -153,7 +153,7 @@ TEST_F(TcpMesh, RejectsAnOldGeneration) {
   accepting.Join();
 }
 
-TEST_F(TcpMesh, TellsARankThatIsNotExpected) {
+TEST_F(TcpMesh, SendsTheReasonToAnUnexpectedRank) {
   Thread accepting("rank 0", [&] {
     MeshSetup setup = Setup(0);
     setup.ranks[1].peer.rank = 7;
@@ -179,7 +179,7 @@ TEST_F(TcpMesh, ManySlowClientsDoNotLockRanksOut) {
 
 TEST_F(TcpMesh, ResetConnectionsAreCounted) {
   Refusals refusals;
-  // They are reset before the listener accepts them.
+  // These connections are reset before the listener accepts them.
   for (int i = 0; i < 3; ++i) rendezvous::ResetAt(ResetStage::kBeforeHello, Call());
   Thread accepting("rank 0", [&] { EXPECT_TRUE(Connect(Setup(0))[1].has_value()); });
   for (int i = 0; i < 3; ++i) {
@@ -198,7 +198,7 @@ TEST_F(TcpMesh, ResetConnectionsDoNotLockRanksOut) {
   Thread clients("clients", [&] {
     for (; !over; ++came) {
       Connection client = Call();
-      if (came % 4 != 0) (void)client.WaitReadable(Deadline::After(0.002));  // for the hello
+      if (came % 4 != 0) (void)client.WaitReadable(Deadline::After(0.002));  // waits for the hello
       rendezvous::Reset(std::move(client));
     }
   });

@@ -16,52 +16,54 @@
 namespace hearth::collective {
 namespace {
 
-// Fits the second-level cache together with its destination.
+// Small enough for a slot and its destination to fit the second-level cache together.
 constexpr size_t kSlotBytes = 256 << 10;
-// Each try costs a system call or two: together some 10 us, about the cost of a sleep and wake-up.
+// Tries per spin. Each try costs one or two system calls; together they take some 10 us, about as
+// long as a sleep and a wake-up.
 constexpr int kSpins = 20;
-// After this many fruitless spins in a row, the network is slower than they are: the rest of the
-// plan sleeps at once. The next plan spins again, as a short plan would pay for each sleep.
+// After this many fruitless spins in a row, the network is slower than a spin, so the rest of the
+// plan sleeps at once. The next plan spins again, because sleeps are expensive in short plans.
 constexpr int kMaxFailedSpins = 4;
-// A sleeping rank is woken after this many bytes, or the rest of a message: waking for every packet
-// would be 30 times as often at 1 Gbit/s.
+// A sleeping rank is woken after this many bytes or at the end of a message. Waking it for every
+// packet would wake it 30 times as often at 1 Gbit/s.
 constexpr int kWakeUpBytes = 64 << 10;
 // Progress steps between two readings of the clock.
 constexpr unsigned kTurnsPerClockRead = 64;
 
-// Send buffer within a host, where no network latency needs a larger one. Unacknowledged bytes then
-// stay in the second-level cache, which makes 4 MB a third cheaper.
+// Send buffer within a host, where no network latency requires a larger one. Unacknowledged bytes
+// then stay in the second-level cache, which reduces the cost of a 4 MB message by a third.
 constexpr int kSendBytesWithinHost = 128 << 10;
 
-// Decides whether a rank whose plan does not move tries again or sleeps.
+// Decides whether a rank whose plan makes no progress tries again or sleeps.
 class Spins {
  public:
   explicit Spins(BoundedYields& yields)
       : yields_(yields), limit_(yields.shares_core() ? BoundedYields::kPerWait : kSpins) {}
 
   void Moved() {
-    // A spin that ended before its limit was faster than a sleep.
+    // A spin that made progress before its limit was faster than a sleep.
     if (tries_ > 0 && tries_ <= limit_) failed_ = 0;
     tries_ = 0;
   }
-  // True: try again. False: sleep.
+  // Returns true to try again, false to sleep.
   bool Next() {
     if (failed_ == kMaxFailedSpins) return false;
     if (++tries_ == limit_ + 1) ++failed_;
     if (tries_ > limit_) return false;
     if (yields_.shares_core()) {
       if (yields_.Yield()) return true;
-      tries_ = limit_ + 1;  // sleeps without a spin: neither a success nor a failure
+      // Sleeps without a spin, which counts neither as a success nor as a failure.
+      tries_ = limit_ + 1;
       return false;
     }
-    Pause();  // no yield, which can cost milliseconds on a busy core (decision 050)
+    Pause();  // does not yield, because a yield can cost milliseconds on a busy core (decision 050)
     return true;
   }
 
  private:
   BoundedYields& yields_;
   const int limit_;
-  int tries_ = 0;   // in a row that moved nothing
+  int tries_ = 0;   // tries in a row that moved nothing
   int failed_ = 0;  // spins in a row that ended in a sleep
 };
 
@@ -81,7 +83,7 @@ bool IsWithinHost(int fd) {
   return own.sin6_family == AF_INET && v4(own) == v4(other);
 }
 
-// With this one.
+// Includes this rank.
 int RanksOfHost(const std::vector<std::unique_ptr<PeerStream>>& streams) {
   return 1 + static_cast<int>(std::count_if(streams.begin(), streams.end(), [](const auto& stream) {
            return stream != nullptr && IsWithinHost(stream->fd());
@@ -103,10 +105,11 @@ TcpTransport::TcpTransport(std::vector<std::unique_ptr<PeerStream>> streams,
     states_.emplace_back(std::move(streams[i]), static_cast<int>(i), peers[i]);
     const int fd = states_.back().stream->fd();
     if (IsWithinHost(fd)) {
-      // If the kernel refuses, only speed is lost.
+      // If the kernel rejects this, only speed is lost.
       (void)::setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &kSendBytesWithinHost, sizeof(int));
     }
-    states_.back().slot.reset(new std::byte[kSlotBytes]);  // not zeroed: never read before written
+    // Not zeroed, because it is written first.
+    states_.back().slot.reset(new std::byte[kSlotBytes]);
   }
   active_.reserve(states_.size());
   polled_.reserve(states_.size() + 1);
@@ -164,8 +167,8 @@ void TcpTransport::Close() {
   for (PeerState& state : states_) state.stream->Shutdown();
 }
 
-// Only peers with something to do are active: a plan for a few neighbours costs nothing for the
-// others.
+// Only peers with messages or headers left are active, so a plan for a few neighbours costs nothing
+// for the other peers.
 void TcpTransport::Start(const Plan& plan) {
   plan_ = &plan;
   complete_.assign(plan.receives.size(), false);
@@ -217,10 +220,10 @@ bool TcpTransport::SendSome(PeerState& state) {
       if (state.sent < message.bytes) return moved;  // the socket buffer is full
     }
     NextSend(state, state.send + 1);
-    moved = true;  // also for an empty message, which may have been the last
+    moved = true;  // true even for an empty message, which may have been the last one
   }
-  // A header travels with the first bytes of a message, in one system call. It is sent alone only
-  // if no message was left to carry it.
+  // A header is sent with the first bytes of a message, in one system call. It is sent alone only
+  // if there is no message.
   if (state.headers.owed && state.header_sent < sizeof(CallHeader)) {
     moved |= SendFrom(state, {state.peer_index}) > 0;
   }
@@ -248,7 +251,7 @@ bool TcpTransport::ReceiveSome(PeerState& state) {
     if (state.received < message.bytes) {
       if (ReceiveInto(state, message) == 0) return moved;
       moved = true;
-      if (state.received < message.bytes) return moved;  // the other peers come first
+      if (state.received < message.bytes) return moved;  // lets the other peers proceed first
     }
     complete_[state.receive] = true;
     NextReceive(state, state.receive + 1);
@@ -277,8 +280,9 @@ size_t TcpTransport::ReceiveInto(PeerState& state, const Receive& message) {
     headers_.Check(state.headers, state.peer);
   }
   const size_t payload = got - of_header;
-  // Bytes may end within an element. Its start moves to the front of the slot, where the rest is
-  // received next: the slot always begins with the element at `received - slot_used`.
+  // The received bytes may end within an element. Its start is moved to the front of the slot and
+  // the rest is received behind it, so the slot always begins with the element at `received -
+  // slot_used`.
   if (message.combine) {
     const size_t size = SizeOf(plan_->arithmetic.type);
     const size_t held = state.slot_used + payload;
@@ -292,15 +296,15 @@ size_t TcpTransport::ReceiveInto(PeerState& state, const Receive& message) {
   return got;
 }
 
-// Until the peer's header has arrived, wakes for every byte: the peer may be in another, shorter
-// operation.
+// Until the peer's header has arrived, every byte wakes this rank, because the peer may be in
+// another, shorter operation.
 void TcpTransport::SetWakeUp(PeerState& state) const {
   const bool known = state.header_received == sizeof(CallHeader);
   const bool more = state.receive < plan_->receives.size() &&
                     plan_->receives[state.receive].bytes - state.received >= 2UL * kWakeUpBytes;
   const int bytes = known && more ? kWakeUpBytes : 1;
   if (bytes == state.wake_up_bytes) return;
-  // If the kernel refuses, it wakes more often.
+  // If the kernel rejects this, it wakes this rank more often.
   (void)::setsockopt(state.stream->fd(), SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof(bytes));
   state.wake_up_bytes = bytes;
 }
@@ -313,8 +317,8 @@ void TcpTransport::Wait(Deadline deadline) {
     if (receiving) SetWakeUp(*state);
     const bool sending =
         MaySend(*state) || (state->headers.owed && state->header_sent < sizeof(CallHeader));
-    // A peer whose next message depends on another receive is left out: its socket accepts bytes,
-    // so that poll would return at once.
+    // Skips a peer whose next message depends on another receive, because its socket is writable,
+    // so poll would return at once.
     if (!receiving && !sending) continue;
     const int events = (receiving ? POLLIN : 0) | (sending ? POLLOUT : 0);
     polled_.push_back({state->stream->fd(), static_cast<short>(events), 0});
@@ -325,8 +329,8 @@ void TcpTransport::Wait(Deadline deadline) {
   if (ready == 0 && deadline.expired()) ThrowLate();
 }
 
-// Names the peer that is the likely cause. A rank whose data are missing comes first; a send
-// that is stuck is often only the consequence of another rank's absence.
+// Names the peer that is the likely cause. Peers whose data is missing are checked first, because a
+// blocked send is often only a consequence of another rank's absence.
 void TcpTransport::ThrowLate() const {
   for (const PeerState* state : active_) {
     if (!Receiving(*state)) continue;

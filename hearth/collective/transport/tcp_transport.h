@@ -14,12 +14,13 @@
 
 namespace hearth::collective {
 
-// Messages over TCP, unencrypted or by TLS: the calling thread sends, receives and sums while bytes
-// arrive. Spins briefly, then waits in poll(2).
+// Messages over TCP, unencrypted or with TLS: the calling thread sends, receives and sums while
+// bytes arrive. Spins briefly, then waits in poll(2).
 class TcpTransport : public Transport {
  public:
-  // `streams[i]` leads to `peers[i]`; null for `self`. `ranks_of_host`: number of ranks on this
-  // host, with this one; 0: 1 and the peers at this rank's address.
+  // `streams[i]` is connected to `peers[i]`; null for `self`. `ranks_of_host` is the number of
+  // ranks on this host, including this one; if 0, it is counted from the peers with this rank's
+  // address.
   TcpTransport(std::vector<std::unique_ptr<PeerStream>> streams, const std::vector<Peer>& peers,
                int self, std::shared_ptr<AbortSignal> abort, int ranks_of_host = 0);
 
@@ -45,30 +46,31 @@ class TcpTransport : public Transport {
     int wake_up_bytes = 1;  // bytes that must have arrived to end a sleep
     PeerHeaders headers;
     std::unique_ptr<std::byte[]> slot;  // received bytes to be summed
-    size_t slot_used = 0;               // start of an element that has not fully arrived
-    size_t send = 0;                    // index in the plan; its size when done
+    size_t slot_used = 0;               // bytes of an element that has not fully arrived
+    size_t send = 0;  // index of the next message in the plan; the plan's size when done
     size_t sent = 0;
     size_t receive = 0;
     size_t received = 0;
   };
 
-  // Run: Start, then Advance of each active peer until AllDone, or Wait while none moves.
+  // Run calls Start, then Advance for each active peer until AllDone, and Wait if no peer makes
+  // progress.
   void Start(const Plan& plan);
   bool AllDone() const;
-  // Sends and receives as much as the socket allows; returns true if anything moved.
+  // Sends and receives as much as the socket allows; returns true if it made progress.
   bool Advance(PeerState& state);
   bool SendSome(PeerState& state);
   size_t SendFrom(PeerState& state, const Send& message);
   bool ReceiveSome(PeerState& state);
   size_t ReceiveInto(PeerState& state, const Receive& message);
-  // True while messages or a header remain, also those that may not be sent yet.
+  // True while messages or a header remain, including messages that may not be sent yet.
   bool Sending(const PeerState& state) const;
   bool Receiving(const PeerState& state) const;
   void SetWakeUp(PeerState& state) const;
   void Wait(Deadline deadline);
-  // True if the next message depends on no receive that is incomplete.
+  // True if there is a next message and it does not depend on an incomplete receive.
   bool MaySend(const PeerState& state) const;
-  // Go to the peer's next message in the plan, from index `from` on.
+  // Advance to the peer's next message in the plan, starting at index `from`.
   void NextSend(PeerState& state, size_t from) const;
   void NextReceive(PeerState& state, size_t from) const;
   [[noreturn]] void ThrowLate() const;
@@ -83,7 +85,7 @@ class TcpTransport : public Transport {
   // State of the running plan, valid within Run.
   const Plan* plan_ = nullptr;
   std::vector<PeerState*> active_;
-  std::vector<bool> complete_;  // by receive
+  std::vector<bool> complete_;  // one entry per receive of the plan
   std::vector<pollfd> polled_;
 };
 

@@ -33,7 +33,7 @@ class TcpTransportTest : public ::testing::Test {
     }
   }
 
-  // The plan of a rank that sends its bytes to the other one, and receives the other's.
+  // The plan of a rank that sends its bytes to the other rank and receives the other rank's bytes.
   static Plan Exchange(int self, const std::string& sent, std::string* received) {
     Plan plan;
     plan.sends.push_back({1 - self, reinterpret_cast<const std::byte*>(sent.data()), sent.size()});
@@ -50,7 +50,7 @@ class TcpTransportTest : public ::testing::Test {
   std::vector<std::unique_ptr<TcpTransport>> ranks_;
 };
 
-// More than the socket's buffers: both ranks must receive while they send.
+// More than fits in the socket's buffers, so both ranks must receive while they send.
 TEST_F(TcpTransportTest, BothRanksSendLargeMessagesAtOnce) {
   const std::string mine(8 << 20, 'a'), others(8 << 20, 'b');
   std::vector<std::string> received(2, std::string(8 << 20, '-'));
@@ -68,7 +68,8 @@ TEST_F(TcpTransportTest, BothRanksSendLargeMessagesAtOnce) {
   EXPECT_TRUE(received[1] == mine);
 }
 
-// One thread: the small message is in the socket's buffer when the other rank looks.
+// One thread is enough, because the small message is in the socket's buffer before the other rank
+// runs.
 TEST_F(TcpTransportTest, APeerInAnotherCallIsNamedWithItsCall) {
   const std::string sent = "abcd";
   Plan send;
@@ -113,7 +114,7 @@ TEST_F(TcpTransportTest, AnAbortEndsAWait) {
   EXPECT_THAT(error.message(), HasSubstr("rank 7 failed"));
 }
 
-// Calls `on_poll` with their number before each attempt to receive.
+// Calls `on_poll` before each attempt to receive, with the number of attempts.
 class CountedStream : public PeerStream {
  public:
   CountedStream(std::unique_ptr<PeerStream> stream, std::function<void(int)> on_poll)
@@ -132,11 +133,11 @@ class CountedStream : public PeerStream {
   int polls_ = 0;
 };
 
-// Rank 0 of two on a host with more ranks than cores, where it yields while it waits for rank 1,
-// which sends nothing.
+// Rank 0 of two on a host with more ranks than cores. It yields while it waits for rank 1, which
+// sends nothing.
 class YieldingTcpRank : public ::testing::Test {
  protected:
-  // Fails if the yields do not end in a sleep.
+  // Fails if the rank never sleeps.
   Error AwaitRank1(Deadline deadline, const std::function<void(int)>& on_poll) {
     auto [own, other] = Connection::Pair();
     other_ = MakePlainStream(std::move(other), peers_[0]);

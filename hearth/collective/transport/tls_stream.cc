@@ -20,8 +20,8 @@ namespace hearth::collective {
 namespace {
 
 // TLS 1.3 with a pre-shared key (RFC 8446, 4.2.11). The identity only has to be equal on both
-// sides; the key differs per mesh. The number of the cipher suite is that of RFC 8446, B.4. Its
-// hash is SHA-256, as the key's must be, and CPUs have instructions for AES.
+// sides; the key differs per mesh. The cipher suite's number is defined in RFC 8446, B.4. Its hash
+// is SHA-256, as the pre-shared key requires, and CPUs have instructions for AES.
 constexpr std::string_view kIdentity = "hearth";
 constexpr const char* kCipherSuite = "TLS_AES_128_GCM_SHA256";
 constexpr unsigned char kCipherSuiteNumber[] = {0x13, 0x01};
@@ -38,7 +38,7 @@ struct Freed {
 using Context = std::unique_ptr<SSL_CTX, Freed<SSL_CTX_free>>;
 using Session = std::unique_ptr<SSL, Freed<SSL_free>>;
 
-// OpenSSL's socket BIO would raise SIGPIPE if the peer is gone.
+// Replaces OpenSSL's socket BIO, which would raise SIGPIPE if the peer is gone.
 int DescriptorOf(BIO* bio) {
   return static_cast<int>(reinterpret_cast<intptr_t>(BIO_get_data(bio)));
 }
@@ -75,7 +75,8 @@ BIO* NewSocket(int fd) {
   return bio;
 }
 
-// OpenSSL takes a shared key as a session to resume. Null if out of memory.
+// Returns the pre-shared key as a session to resume, which is how OpenSSL expects it. Null if out
+// of memory.
 SSL_SESSION* SessionOfKey(SSL* ssl) {
   const auto* key = static_cast<const std::string*>(SSL_get_app_data(ssl));
   SSL_SESSION* session = SSL_SESSION_new();
@@ -98,15 +99,16 @@ int OfferKey(SSL* ssl, const EVP_MD*, const unsigned char** identity, size_t* si
   return *session != nullptr ? 1 : 0;
 }
 
-// Without a session the handshake falls back to certificates, and fails as there are none.
+// Without a session, the handshake falls back to certificates and fails because there are none.
 int FindKey(SSL* ssl, const unsigned char* identity, size_t size, SSL_SESSION** session) {
   const std::string_view offered(reinterpret_cast<const char*>(identity), size);
   *session = offered == kIdentity ? SessionOfKey(ssl) : nullptr;
   return 1;
 }
 
-// No tickets and no cache: no session is resumed later. Partial writes return after a record, so
-// that the caller can serve other peers; a retry may pass the same bytes at another address.
+// Disables tickets and the session cache, because no session is resumed later. With partial writes,
+// a write returns after each record, so that the caller can serve other peers; a moving buffer lets
+// a retry pass the same bytes at another address.
 Context NewContext(TlsSide side) {
   Context context(SSL_CTX_new(TLS_method()));
   const bool made = context != nullptr &&
@@ -118,7 +120,7 @@ Context NewContext(TlsSide side) {
   SSL_CTX_set_mode(context.get(),
                    SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
   if (side == TlsSide::kClient) {
-    // Accept no server by certificate.
+    // Rejects a server that authenticates by certificate.
     SSL_CTX_set_verify(context.get(), SSL_VERIFY_PEER, nullptr);
     SSL_CTX_set_psk_use_session_callback(context.get(), &OfferKey);
   } else {
@@ -144,8 +146,8 @@ class TlsStream : public PeerStream {
 
   void Handshake(Deadline deadline) {
     while (true) {
-      // SSL_get_error reads this thread's queue of errors, in which unrelated calls may have left
-      // some.
+      // SSL_get_error reads this thread's error queue, in which unrelated calls may have left
+      // errors.
       ERR_clear_error();
       const int result = SSL_do_handshake(ssl_.get());
       if (result == 1) break;
@@ -159,7 +161,7 @@ class TlsStream : public PeerStream {
       Require(PollOne(fd(), event, deadline) != 0, ErrorCode::kDeadlineExceeded,
               "{} did not finish the TLS handshake before the deadline", peer_.name());
     }
-    // A resumed session proves the key; a certificate does not.
+    // A resumed session proves that the peer knows the key; a certificate does not.
     Require(SSL_session_reused(ssl_.get()) == 1, ErrorCode::kPermissionDenied,
             "{} failed TLS authentication with the job's token", peer_.name());
   }
@@ -189,7 +191,7 @@ class TlsStream : public PeerStream {
         ERR_clear_error();
         const int result = SSL_read_ex(ssl_.get(), data + done, part.iov_len - done, &got);
         if (result != 1) {
-          // Return the bytes received before the end; the next call reports the end.
+          // Returns the bytes received before the connection closed; the next call throws.
           if (!MustWait(result) && total == 0) ThrowClosed();
           return total;
         }
@@ -204,9 +206,9 @@ class TlsStream : public PeerStream {
   void Shutdown() noexcept override { connection_.Shutdown(); }
 
  private:
-  // Returns the bytes of the next record, from byte `from` of the parts on, up to a full record.
-  // OpenSSL has already encrypted a record that the socket did not accept: the retry must pass the
-  // same bytes, contiguous.
+  // Returns the bytes of `parts` from byte `from` on, at most one record, in contiguous memory. If
+  // the socket did not accept a record, OpenSSL has already encrypted it, so a retry must return
+  // the same bytes.
   std::span<const std::byte> NextRecord(std::span<const iovec> parts, size_t from) {
     record_.clear();
     for (const iovec& part : parts) {
@@ -223,7 +225,8 @@ class TlsStream : public PeerStream {
     return record_;
   }
 
-  // Returns false if the connection has closed. Throws if bytes fail decryption.
+  // Returns true if the caller must poll, false if the connection has closed. Throws if bytes fail
+  // decryption.
   bool MustWait(int result) const {
     const int error = SSL_get_error(ssl_.get(), result);
     Require(error != SSL_ERROR_SSL, ErrorCode::kDataLoss, "the connection to {}: TLS: {}",

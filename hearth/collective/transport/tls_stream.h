@@ -1,5 +1,6 @@
-// TLS 1.3 between two ranks that share a key; no certificates. Each connection has separate keys
-// from an exchange (ECDHE), so that recorded traffic stays unreadable if the token leaks later.
+// TLS 1.3 with a pre-shared key between two ranks, without certificates. Each connection derives
+// its keys from a key exchange (ECDHE), so that recorded traffic stays unreadable if the token
+// leaks later.
 #pragma once
 
 #include <memory>

@@ -29,7 +29,8 @@ using testing::HasSubstr;
 const Peer kClient = {1, "a"};
 const Peer kServer = {0, "b"};
 
-// Both ends of a connection with these keys; rethrows the error of either side, the server's first.
+// Returns both ends of a connection with these keys. Rethrows the error of either side; the
+// server's error takes precedence.
 std::pair<std::unique_ptr<PeerStream>, std::unique_ptr<PeerStream>> MakePair(
     const std::string& client_key, const std::string& server_key) {
   auto left_and_right = Connection::Pair();
@@ -62,7 +63,7 @@ std::string Carry(PeerStream& from, PeerStream& to, std::string text) {
 TEST(TlsStream, CarriesSmallAndLargeMessagesBothWays) {
   const std::string key = NewKey();
   const auto [client, server] = MakePair(key, key);
-  // Below, at and above a record, and more than socket buffers hold.
+  // Less than, exactly and more than a record, and more than fits in the socket buffers.
   for (const size_t size : {1u, 4u, 16384u, 16385u, 3u << 20}) {
     std::string text(size, '\0');
     std::iota(text.begin(), text.end(), static_cast<char>(size));
@@ -121,7 +122,7 @@ TEST(TlsStream, AWrongKeyIsRejectedByBothSides) {
   client.Join();
 }
 
-// A server without the key, with a self-signed certificate.
+// A server that does not know the key but has a self-signed certificate.
 void ServeByCertificate(const Connection& connection) {
   EVP_PKEY* key = EVP_EC_gen("P-256");
   X509* certificate = X509_new();

@@ -7,10 +7,10 @@ namespace hearth::collective::ucx {
 
 const Loaded<Api>& Library() {
   static const Loaded<Api> loaded = [] {
-    // UCX would install handlers for SIGSEGV and other signals, and write to standard output, which
-    // belongs to the program. Settings of the user are kept.
+    // By default, UCX installs handlers for SIGSEGV and other signals and writes to standard
+    // output, both of which belong to the program. Settings of the user are kept.
     constexpr int kKeep = 0;
-    // Read when the library is loaded, so the environment is the only way to set them.
+    // UCX reads these settings when the library is loaded, so only the environment can set them.
     ::setenv("UCX_ERROR_SIGNALS", "", kKeep);
     ::setenv("UCX_HANDLE_ERRORS", "none", kKeep);
     ::setenv("UCX_LOG_FILE", "stderr", kKeep);

@@ -1,7 +1,7 @@
-// The functions of UCX that the collective uses, loaded at run time: Hearth builds and runs without
-// UCX (docs/decisions/041). The layouts are those of UCX 1.x, which only appends fields and reads
-// only fields that the mask names; ucx_api_test.cc compares them with the real headers if these are
-// installed.
+// The functions of UCX that the collective uses, loaded at run time, so that Hearth builds and runs
+// without UCX (docs/decisions/041). The struct layouts are those of UCX 1.x. UCX only appends
+// fields, and reads only the fields that are set in the mask. ucx_api_test.cc compares the layouts
+// with UCX's headers if these are installed.
 #pragma once
 
 #include <cstddef>
@@ -63,17 +63,17 @@ struct EndpointParams {
   std::byte newer[256] = {};
 };
 
-// For an operation on contiguous bytes without options: all zero.
+// All zero for an operation on contiguous bytes without options.
 struct RequestParams {
   static constexpr uint32_t kFlags = 1 << 4;
-  static constexpr uint32_t kForce = 1 << 0;  // in `flags`, when an endpoint closes
+  static constexpr uint32_t kForce = 1 << 0;  // in `flags`, for closing an endpoint
 
   uint32_t mask = 0;
   uint32_t flags = 0;
   std::byte newer[256] = {};
 };
 
-// UCX's functions by their names without "ucp". Immutable once loaded.
+// UCX's functions; the names are UCX's without "ucp". Immutable once loaded.
 struct Api {
   Status (*config_read)(const char* prefix, const char* file, Config** config);
   Status (*config_modify)(Config* config, const char* name, const char* value);
@@ -103,13 +103,13 @@ struct Api {
   const char* (*status_string)(Status status);
 };
 
-// True if the result of an operation is an error instead of a request.
+// True if the pointer that an operation returned is an error code instead of a request.
 inline bool IsError(const void* returned) {
   return reinterpret_cast<uintptr_t>(returned) >= static_cast<uintptr_t>(intptr_t{kLastError});
 }
 
-// Loads libucp.so.0 once per process; any thread. The first call sets UCX_ERROR_SIGNALS,
-// UCX_HANDLE_ERRORS and UCX_LOG_FILE unless the user has: UCX would otherwise install a SIGSEGV
+// Loads libucp.so.0 once per process; any thread. Unless the user has set them, the first call sets
+// UCX_ERROR_SIGNALS, UCX_HANDLE_ERRORS and UCX_LOG_FILE; otherwise UCX would install a SIGSEGV
 // handler and print to standard output.
 const Loaded<Api>& Library();
 

@@ -10,18 +10,19 @@
 namespace hearth::collective {
 namespace {
 
-// Messages are sent in pieces, so that a piece to be summed fits the second-level cache and one
-// piece is in flight while another is summed. A multiple of every element size.
+// Size of the pieces in which messages are sent: one piece is in flight while another one is summed
+// in the second-level cache. A multiple of every element size.
 constexpr size_t kPieceBytes = 256 << 10;
-// In flight to and from each peer: one is summed while the others arrive.
+// Number of pieces in flight to and from each peer: one is summed while the others arrive.
 constexpr size_t kPiecesUnderWay = 4;
-// Progress calls without an event before a sleep. Each yields: ranks may share cores.
+// Number of fruitless progress calls before a sleep. Each one yields, because ranks may share
+// cores.
 constexpr int kYields = 200;
 // Progress steps between two checks of the deadline.
 constexpr unsigned kTurnsPerCheck = 64;
 constexpr double kLongestSleep = 0.1;  // UCX has timers that its descriptor does not report
-// The end of the TCP connection overtakes RDMA data that the peer sent before: wait this long for
-// it.
+// The end of the TCP connection can overtake RDMA data that the peer sent earlier, so this rank
+// waits this long for such data.
 constexpr double kPatience = 0.1;
 constexpr uint32_t kMaxAddressBytes = 1 << 16;
 
@@ -62,7 +63,7 @@ void UcxTransport::ExchangeAddresses(Deadline deadline) {
       uint32_t its_size = 0;
       state.connection.Read(&its_size, sizeof(its_size), deadline);
       Require(its_size <= kMaxAddressBytes, ErrorCode::kDataLoss,
-              "the peer's address has {} bytes, more than {}", its_size, kMaxAddressBytes);
+              "the peer's address has {} bytes; the limit is {}", its_size, kMaxAddressBytes);
       std::string address(its_size, '\0');
       state.connection.Read(address.data(), its_size, deadline);
       worker_.Connect(state.peer_index, address);
@@ -74,9 +75,9 @@ void UcxTransport::ExchangeAddresses(Deadline deadline) {
 }
 
 // Exchanges a byte with every peer, so that broken connections fail here and not in the first
-// operation. The first header is acknowledged, so that UCX completes its setup; the second round
-// confirms that the peer has too. UCX 1.13 may end the process of a rank whose peer leaves in
-// between.
+// operation. In the first round the headers are acknowledged, so that UCX completes its setup on
+// this rank; the second round confirms that the peer's setup is complete too. UCX 1.13 may
+// terminate the process of a rank whose peer leaves during the setup.
 void UcxTransport::Greet(Deadline deadline) {
   std::vector<std::byte> bytes(states_.size() + 1);
   Plan plan;
@@ -117,7 +118,7 @@ void UcxTransport::Run(const Plan& plan, Deadline deadline) {
     Start(plan);
     Carry(deadline);
   } catch (...) {
-    Close();  // the caller may free the memory in flight
+    Close();  // the caller may free the memory of transfers in flight
     throw;
   }
 }
@@ -131,8 +132,8 @@ void UcxTransport::Close() {
         worker_.Cancel(flight.request);
     }
   }
-  // The caller may free its buffers after Close: no transfer may be left that a device could still
-  // write to them for.
+  // The caller may free its buffers after Close, so no transfer may remain through which a device
+  // could still write to them.
   worker_.CloseEndpoints();
   const Deadline deadline = Deadline::After(1);
   const auto end = [&](void*& request) {
@@ -193,8 +194,9 @@ void UcxTransport::Carry(Deadline deadline) {
   }
 }
 
-// Some UCX transports send only while their owner makes progress, and the caller is about to do
-// other work. Errors of the flush are ignored: a peer that has left had received all it waited for.
+// Flushes because some UCX transports send only while the sender calls progress, and the caller is
+// about to do other work. Errors of the flush are ignored, because a peer that has left has
+// received everything that it waited for.
 bool UcxTransport::Flushed() {
   if (!flushing_ && flush_ == nullptr) flush_ = worker_.Flush();
   flushing_ = true;
@@ -218,8 +220,8 @@ bool UcxTransport::BeginSends(PeerState& state) {
   bool moved = false;
   const bool has_bytes = MaySend(state) && plan_->sends[state.send].bytes > 0;
   if (!state.header_sent && (state.headers.owed || has_bytes)) {
-    // The header and the parts of messages have one tag: the peer matches them to its receives by
-    // their order.
+    // The header and the pieces of messages have the same tag, so the peer matches them to its
+    // receives by their order.
     const auto send = greeting_ ? &UcxWorker::SendSync : &UcxWorker::Send;
     state.sending.push_back(
         {.request = (worker_.*send)(state.peer_index, &headers_.own(), sizeof(CallHeader))});
@@ -228,7 +230,7 @@ bool UcxTransport::BeginSends(PeerState& state) {
   while (MaySend(state) && state.sending.size() < kPiecesUnderWay) {
     const Send& message = plan_->sends[state.send];
     if (message.bytes > 0) {
-      if (!state.header_sent) return true;  // only now connected: its header goes first
+      if (!state.header_sent) return true;  // the header must be sent first
       const size_t bytes = std::min(kPieceBytes, message.bytes - state.send_from);
       void* request = worker_.Send(state.peer_index, message.data + state.send_from, bytes);
       state.sending.push_back({request, state.send, state.send_from, bytes});
@@ -286,7 +288,8 @@ void UcxTransport::PostHeader(PeerState& state) {
   state.receiving.push_back({.request = request});
 }
 
-// In the order of posting, which is the peer's order: the header is checked first.
+// Completes receives in the order of posting, in which the peer sends them, so the header is
+// checked first.
 bool UcxTransport::EndReceives(PeerState& state) {
   bool moved = false;
   while (!state.receiving.empty()) {
@@ -316,11 +319,12 @@ void UcxTransport::Take(PeerState& state, const Flight& flight) {
   if (state.received == message.bytes) complete_[flight.message] = true;
 }
 
-// Slots are reused in turn: pieces complete in order, so the next slot has been summed.
+// Slots are reused in turn. The next one is free, because pieces complete in order.
 std::byte* UcxTransport::TakeSlot(PeerState& state) {
   state.slots.resize(kPiecesUnderWay);
   std::unique_ptr<std::byte[]>& slot = state.slots[state.next_slot++ % kPiecesUnderWay];
-  if (slot == nullptr) slot.reset(new std::byte[kPieceBytes]);  // never read before written
+  // Not zeroed, because it is written before it is read.
+  if (slot == nullptr) slot.reset(new std::byte[kPieceBytes]);
   return slot.get();
 }
 
@@ -333,7 +337,8 @@ void UcxTransport::Wait(Deadline deadline) {
   polled_.clear();
   polled_.push_back({abort_->fd(), POLLIN, 0});
   polled_.push_back({worker_.fd(), POLLIN, 0});
-  // The peers send nothing over these connections any more; readable means closed.
+  // The peers no longer send anything over these connections, so a readable connection has been
+  // closed.
   for (const PeerState* state : active_) {
     polled_.push_back({state->gone ? -1 : state->connection.fd(), POLLIN, 0});
   }
@@ -375,7 +380,7 @@ void UcxTransport::ThrowLate() const {
       Throw(ErrorCode::kDeadlineExceeded, "{} had sent nothing before the deadline",
             state->peer.name());
     }
-    // The first incomplete message.
+    // Describes the first incomplete message.
     const size_t message =
         state->receiving.empty() ? state->receive : state->receiving.front().message;
     const size_t came =

@@ -17,13 +17,14 @@
 
 namespace hearth::collective {
 
-// Messages over RDMA, by UCX: the calling thread sends, receives and sums. The authenticated TCP
-// connections stay open: they carried UCX's addresses, and they report a peer's end at once, which
-// RDMA alone detects only after many seconds. Spins briefly, then waits in poll(2).
+// Messages over RDMA, by UCX. The calling thread sends, receives and sums. The authenticated TCP
+// connections are used to exchange UCX's addresses. They stay open because they report a peer's end
+// at once, which RDMA alone detects only after many seconds. Spins briefly, then waits in poll(2).
 class UcxTransport : public Transport {
  public:
-  // `connections` and `peers` by index, as for TcpTransport; `transports` as in UCX_TLS. Returns
-  // once every peer has been reached; throws, naming the peer, if one is not.
+  // `connections[i]` is connected to `peers[i]`; empty for `self`. `transports` has the format of
+  // UCX_TLS. Returns once every peer has been reached; throws, naming the peer, if one cannot be
+  // reached.
   UcxTransport(std::vector<std::optional<Connection>> connections, const std::vector<Peer>& peers,
                int self, std::shared_ptr<AbortSignal> abort, const std::string& transports,
                Deadline deadline);
@@ -43,7 +44,8 @@ class UcxTransport : public Transport {
   void Close() override;
 
  private:
-  static constexpr size_t kHeader = ~size_t{0};  // in place of a message's index in the plan
+  // Marks a header, in place of a message's index in the plan.
+  static constexpr size_t kHeader = ~size_t{0};
 
   // A piece of a message in flight in UCX.
   struct Flight {
@@ -64,10 +66,10 @@ class UcxTransport : public Transport {
     bool gone = false;  // the connection has closed
     // State of the running call.
     bool header_sent = false;
-    bool header_posted = false;  // its receive has been posted
+    bool header_posted = false;  // the receive of the header has been posted
     bool header_received = false;
     PeerHeaders headers;
-    size_t send = 0;  // next message to post, and the offset in it
+    size_t send = 0;  // index of the next message to post; send_from is the offset in it
     size_t send_from = 0;
     size_t receive = 0;
     size_t receive_from = 0;
@@ -105,12 +107,12 @@ class UcxTransport : public Transport {
   const std::shared_ptr<AbortSignal> abort_;
   CallHeaders headers_;
   std::vector<PeerState> states_;
-  UcxWorker worker_;  // stopped by Close before the peers' buffers are freed
+  UcxWorker worker_;  // Close stops it before the peers' buffers are freed
 
   // State of the running plan.
   const Plan* plan_ = nullptr;
   std::vector<PeerState*> active_;
-  std::vector<bool> complete_;  // by receive
+  std::vector<bool> complete_;  // one entry per receive of the plan
   void* flush_ = nullptr;
   bool flushing_ = false;
   bool greeting_ = false;

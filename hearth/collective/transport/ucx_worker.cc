@@ -6,12 +6,13 @@
 namespace hearth::collective {
 namespace {
 
-// Closing endpoints by force takes microseconds; limits the wait if a driver hangs.
+// Limits the wait for closing endpoints if a driver hangs; a forced close normally takes
+// microseconds.
 constexpr double kCloseSeconds = 2;
 constexpr uint64_t kWholeTag = ~uint64_t{0};
 constexpr ucx::RequestParams kPlain;
 
-// UCX 1.10 is the first version with all functions used here.
+// UCX 1.10 is the first version that has all functions used here.
 constexpr unsigned kMajor = 1;
 constexpr unsigned kMinor = 10;
 
@@ -43,7 +44,7 @@ void UcxWorker::Create(const std::string& transports) {
   if (status == ucx::kOk) {
     ucx::Params params;
     params.field_mask = ucx::Params::kFeatures | ucx::Params::kEndpoints;
-    // Tagged messages: UCX delivers those of one sender in order. Wake-up: the worker has a
+    // kTag: UCX delivers the tagged messages of one sender in order. kWakeup: the worker has a
     // descriptor to sleep on.
     params.features = ucx::Params::kTag | ucx::Params::kWakeup;
     params.endpoints = ends_.size();
@@ -53,7 +54,7 @@ void UcxWorker::Create(const std::string& transports) {
   collective::Check(api_, status, "open its devices", transports);
   ucx::WorkerParams params;
   params.field_mask = ucx::WorkerParams::kThreadMode;
-  // One thread at a time, but not always the same one.
+  // Used by one thread at a time, but not always by the same one.
   params.thread_mode = ucx::WorkerParams::kSerialized;
   collective::Check(api_, api_.worker_create(context_, &params, &worker_), "create a worker",
                     transports);
@@ -86,8 +87,8 @@ void UcxWorker::Connect(int peer, const std::string& address) {
           "UCX finds no route between the devices of the two hosts: {}", Text(status));
 }
 
-// The tag is the sender's index, and receives match the whole of it: messages of one peer never
-// fill another's buffer.
+// The tag is the sender's index, and receives match all of its bits, so a message of one peer never
+// fills the buffer of another one.
 void* UcxWorker::Send(int peer, const void* data, size_t bytes) {
   return api_.tag_send(ends_[static_cast<size_t>(peer)].endpoint, data, bytes, self_, &kPlain);
 }
@@ -118,8 +119,8 @@ ucx::Status UcxWorker::Check(void*& request) const {
   return status;
 }
 
-// By force: a regular close waits for the peer, which may have left. The requests end only while
-// the worker makes progress, so they are kept for Stop.
+// Closes by force, because a regular close waits for the peer, which may have left. The close
+// requests complete only while the worker makes progress, so they are kept for Stop.
 void UcxWorker::CloseEndpoints() {
   ucx::RequestParams params;
   params.mask = ucx::RequestParams::kFlags;

@@ -9,12 +9,13 @@
 
 namespace hearth::collective {
 
-// UCX worker of one rank: an endpoint for each peer, and messages that arrive in the order in which
-// they were sent. Owned by a transport; one thread at a time. UCX errors become hearth::Error.
+// UCX worker of one rank, with an endpoint for each peer. Messages arrive in the order in which
+// they were sent. Owned by a transport; used by one thread at a time. UCX errors become
+// hearth::Error.
 class UcxWorker {
  public:
-  // `self` is this rank's index among `size`; `transports` as in UCX_TLS. Throws kUnavailable if
-  // UCX is not installed or supports none of them.
+  // `self` is this rank's index among `size` ranks. `transports` has the format of UCX_TLS. Throws
+  // kUnavailable if UCX is not installed or supports none of them.
   UcxWorker(int self, int size, const std::string& transports);
   ~UcxWorker() { Stop(); }
   UcxWorker(const UcxWorker&) = delete;
@@ -25,15 +26,15 @@ class UcxWorker {
   // Prepares the endpoint; only messages show whether the peer is reachable.
   void Connect(int peer, const std::string& address);
 
-  // Start a transfer; the bytes must stay valid until Check reports its end. Null: already
-  // complete.
+  // Start a transfer and return its request, or null if it is already complete. The memory must
+  // stay valid until Check reports the end of the transfer.
   void* Send(int peer, const void* data, size_t bytes);
   // Completes when the peer has received the message.
   void* SendSync(int peer, const void* data, size_t bytes);
   void* Receive(int peer, void* data, size_t bytes);
   // Completes when the peers can receive everything without further progress by this rank.
   void* Flush();
-  // kInProgress, or the final status; `request` is then null.
+  // Returns kInProgress, or the final status and sets `request` to null.
   ucx::Status Check(void*& request) const;
   void Cancel(void* receive) const { api_.request_cancel(worker_, receive); }
 
@@ -46,7 +47,7 @@ class UcxWorker {
   ucx::Status Failure(int peer) const { return ends_[static_cast<size_t>(peer)].failure; }
   std::string Text(ucx::Status status) const { return api_.status_string(status); }
 
-  // Ends transfers in flight: no memory is accessed after Stop. Idempotent.
+  // End transfers in flight. No memory is accessed after Stop. Idempotent.
   void CloseEndpoints();
   void Stop();
   bool stopped() const { return worker_ == nullptr; }
@@ -62,7 +63,7 @@ class UcxWorker {
 
   const ucx::Api& api_;
   const uint64_t self_;
-  std::deque<End> ends_;  // by peer; a deque, as UCX keeps pointers to the elements
+  std::deque<End> ends_;  // by peer; a deque, because UCX keeps pointers to the elements
   ucx::Context* context_ = nullptr;
   ucx::Worker* worker_ = nullptr;
   int fd_ = -1;

@@ -9,15 +9,16 @@
 namespace hearth::dataset {
 namespace {
 
-// Small, as training starts with its last row: rows may be images, of which Spark makes hundreds a
-// second.
+// Small, because training cannot start before the first window is complete: rows may be images, of
+// which Spark produces only hundreds per second.
 constexpr int64_t kFirstWindow = 64;
 constexpr int kDoublings = 8;  // to 16,384 rows
 constexpr int64_t kLargestWindow = kFirstWindow << kDoublings;
-// The windows double from 64 rows to 8,192, in all 64 (2^8 - 1) rows; all later ones have 16,384.
+// Windows double from 64 to 8,192 rows, 64 (2^8 - 1) rows in total; all later windows have 16,384.
 constexpr int64_t kRowsBeforeLargest = kFirstWindow * ((1 << kDoublings) - 1);
 
-// The complement, since equal hashes of a seed and an equal epoch would cancel out.
+// Hashes the complement of the epoch: otherwise the two hashes would cancel out if the seed equals
+// the epoch.
 uint64_t EpochKey(uint64_t seed, int64_t epoch) {
   return MixBits(seed) ^ MixBits(~static_cast<uint64_t>(epoch));
 }
@@ -76,7 +77,7 @@ int64_t EpochOrder::At(int64_t position, int64_t rows) {
 int64_t EpochOrder::InFirstEpoch(int64_t position, int64_t rows) {
   if (position < window_.begin || position >= window_.end) {
     Window window = WindowAt(position);
-    // Only the last window is cut: the caller knows RowsNeeded(position) rows or all.
+    // Cuts only the last window, because callers pass at least RowsNeeded(position) rows, or all.
     window.end = std::min(window.end, rows);
     window_order_.resize(static_cast<size_t>(window.end - window.begin));
     std::iota(window_order_.begin(), window_order_.end(), 0);

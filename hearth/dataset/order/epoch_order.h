@@ -23,8 +23,8 @@ ShuffleMode ShuffleOf(std::string_view name);
 // Seed for the random numbers of one row in one epoch; does not depend on the rank that reads it.
 uint64_t RowSeed(uint64_t seed, int64_t epoch, int64_t partition, int64_t row);
 
-// Determined by (rows, seed, epoch, shuffle) alone. Epoch 0 of kWindow needs to know only the rows
-// of the current window. Not thread-safe.
+// Determined by (rows, seed, epoch, shuffle) alone. In epoch 0 of kWindow, only the rows up to the
+// end of the current window must be known. Not thread-safe.
 class EpochOrder {
  public:
   EpochOrder(ShuffleMode shuffle, uint64_t seed, int64_t epoch);
@@ -33,8 +33,8 @@ class EpochOrder {
   // INT64_MAX: all.
   int64_t RowsNeeded(int64_t position) const;
 
-  // The row at `position`, a bijection of [0, rows). `rows` may grow until it is final, as long as
-  // it is at least RowsNeeded(position) or all. Fast if positions ascend.
+  // Returns the row at `position`; a bijection of [0, rows). Between calls `rows` may grow to its
+  // final value, but it must be at least RowsNeeded(position) or final. Fast if positions ascend.
   int64_t At(int64_t position, int64_t rows);
 
  private:
@@ -57,7 +57,7 @@ class EpochOrder {
   std::vector<int32_t> window_order_;
 };
 
-// Marks the rows (of `rows`) at the first `count` positions of an epoch.
+// For each of `rows` rows: whether it is at one of the first `count` positions of an epoch.
 std::vector<bool> RowsBefore(int64_t count, int64_t rows, EpochOrder order);
 
 }  // namespace hearth::dataset

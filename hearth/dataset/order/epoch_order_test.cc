@@ -111,7 +111,7 @@ TEST(RowSeed, DependsOnAllArguments) {
   EXPECT_EQ(seeds.size(), 16);
 }
 
-// A resumed run asks for a position in the middle, with the rows that have arrived by then.
+// A resumed run asks for a position in the middle, when only some rows have arrived.
 TEST(EpochOrder, PositionsCanBeAskedInAnyOrder) {
   constexpr int64_t kRows = 500;
   for (const ShuffleMode shuffle : {ShuffleMode::kNone, ShuffleMode::kWindow, ShuffleMode::kFull}) {

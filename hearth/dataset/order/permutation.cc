@@ -19,7 +19,7 @@ Permutation::Permutation(int64_t size, uint64_t key)
       // badly.
       half_bits_(std::max(6, (static_cast<int>(std::bit_width(size_)) + 1) / 2)),
       half_mask_((uint64_t{1} << half_bits_) - 1) {
-  // Odd keys: multiplication by an even number would lose bits of the other half.
+  // Keys are odd, because multiplication by an even number would lose bits of the other half.
   for (uint64_t& round_key : keys_) round_key = (key = MixBits(key)) | 1;
 }
 
@@ -36,8 +36,8 @@ uint64_t Permutation::Permute(uint64_t value) const {
   return left << half_bits_ | right;
 }
 
-// Positions outside [0, size) are permuted again (cycle walking): a cycle of the permutation
-// returns to [0, size), and to each number there from exactly one start.
+// Values outside [0, size) are permuted again (cycle walking). Each cycle of the permutation
+// returns to [0, size), and it reaches each number there from exactly one start.
 int64_t Permutation::At(int64_t position) const {
   auto value = static_cast<uint64_t>(position);
   do {

@@ -1,4 +1,4 @@
-// Keyed permutation of n numbers, computed per position without memory.
+// Keyed permutation of n numbers. Computes each position without storing the permutation.
 #pragma once
 
 #include <array>
@@ -9,7 +9,7 @@
 
 namespace hearth::dataset {
 
-// Every input bit affects every output bit: derives keys and random streams from seeds.
+// Derives keys and random streams from seeds. Every input bit affects every output bit.
 uint64_t MixBits(uint64_t value);
 
 // The same (size, key) gives the same order on every machine. Immutable.

@@ -18,7 +18,7 @@ void ShuffledOrder::MakeWindow(int64_t window) {
     const int64_t first = full ? blocks_.At(at / kBlockRows) * kBlockRows : at;
     for (int64_t i = 0; i < std::min(kBlockRows, end - at); ++i) order_.push_back(first + i);
   }
-  // A window's order must not depend on the windows made before it.
+  // Seeds by the window's number, so that its order does not depend on earlier calls.
   Shuffle(MixBits(key_ + static_cast<uint64_t>(window)), &order_);
 }
 

@@ -10,9 +10,9 @@
 namespace hearth::dataset {
 
 // Shuffles blocks of consecutive rows over the whole epoch, then the rows inside each window of
-// many blocks: a minibatch samples the whole dataset, while its neighbours read the same pages. Up
-// to one window of rows this is a plain shuffle.
-// The same (rows, seed, epoch) gives the same order on every machine. Not thread-safe.
+// many blocks. Therefore a minibatch samples the whole dataset, while consecutive minibatches read
+// the same pages. If the rows fit in one window, this is a plain shuffle. The same (rows, seed,
+// epoch) gives the same order on every machine. Not thread-safe.
 class ShuffledOrder {
  public:
   static constexpr int64_t kBlockRows = 64;
@@ -20,8 +20,8 @@ class ShuffledOrder {
 
   ShuffledOrder(int64_t rows, uint64_t seed, uint64_t epoch);
 
-  // The row at `position`, a bijection of [0, rows). Fast if positions ascend: a change of window
-  // has to shuffle the new one.
+  // Returns the row at `position`; a bijection of [0, rows). Fast if positions ascend, because each
+  // change of window shuffles the new one.
   int64_t At(int64_t position) {
     if (position / kWindowRows != window_) MakeWindow(position / kWindowRows);
     return order_[static_cast<size_t>(position % kWindowRows)];

@@ -90,7 +90,7 @@ TEST(FeedLoad, TenMillionRowsThroughARingTakeNoMemory) {
   EXPECT_EQ(taken.sum, kLoadRows * (kLoadRows - 1) / 2);
   EXPECT_GT(taken.most_memory, 0);
   EXPECT_LT(taken.most_memory - before, 16 * kMegabyte);
-  // The ring, which both sides map.
+  // Mainly the ring, which both sides map.
   EXPECT_LT(ResidentFileBytes() - mapped_before, 5 * static_cast<int64_t>(kRingBytes));
 }
 
@@ -109,7 +109,7 @@ TEST(FeedLoad, TenMillionRowsInTwoEpochsOfASpoolTakeLittleMemory) {
     EXPECT_EQ(taken.rows, kLoadRows);
     EXPECT_EQ(taken.sum, kLoadRows * (kLoadRows - 1) / 2);
     EXPECT_LT(taken.most_memory - before, 16 * kMegabyte);
-    // Resident part of the file's 120 MB, including the ring's pages.
+    // The resident part of the file's 120 MB, and the ring's pages.
     EXPECT_LT(taken.most_mapped - mapped_before, 60 * kMegabyte);
     if (epoch == 0) source.NextEpoch();
   }

@@ -9,9 +9,9 @@
 
 namespace hearth::dataset {
 
-// Rows of one minibatch, by reference into batches that `keep_alive` holds mapped.
+// Rows of one minibatch, by reference into batches that `keep_alive` keeps mapped.
 struct Minibatch {
-  // A row, as its batch and the index there.
+  // A row: its batch, and its index in that batch.
   struct Row {
     const batch::BatchView* batch;
     int64_t index;
@@ -27,14 +27,15 @@ struct Minibatch {
 };
 
 // Delivers every row once per epoch. One consumer thread. Next and NextEpoch may wait for the
-// feeder, for at most the implementation's `timeout_s` between two of its batches. They throw
-// kDeadlineExceeded, the feeder's error, kUnavailable if the feeder died, kAborted once stopped.
+// feeder, at most the implementation's `timeout_s` for each of its batches. They throw
+// kDeadlineExceeded after `timeout_s`, the feeder's error, kUnavailable if the feeder died, and
+// kAborted once stopped.
 class MinibatchSource {
  public:
   virtual ~MinibatchSource() = default;
 
-  // Replaces `out` by the next `max_rows` rows of this epoch: fewer at its end, none after it.
-  // Returns out->size(). The rows stay valid while `out` (or a copy of its keep_alive) lives.
+  // Replaces `out` with the next `max_rows` rows of this epoch, or with fewer at its end. Returns
+  // out->size(). The rows stay valid while `out` (or a copy of its keep_alive) lives.
   virtual int64_t Next(int64_t max_rows, Minibatch* out) = 0;
 
   // Starts the next epoch from its first row; skips rows of this epoch that were not read.

@@ -31,9 +31,9 @@ using ::testing::IsEmpty;
 
 struct Implementation {
   std::string name;
-  // A source of the ring's rows whose waits end after `timeout_s`.
+  // Creates a source of the ring's rows whose waits end after `timeout_s`.
   std::function<Source(ring::RingEnd ring, double timeout_s)> open;
-  // The feeder sends every epoch; it sends the others one, and then the end of the stream.
+  // True if the feeder sends every epoch; otherwise it sends one epoch, then the end of the stream.
   bool fed_each_epoch = false;
 };
 
@@ -78,8 +78,8 @@ Source OpenStreamed(ring::RingEnd ring, double timeout_s) {
   return source;
 }
 
-// Sends rows 0, 1, 2, ... in batches of these sizes, then a flush mark: until the reader closes the
-// ring, or once and then the end.
+// Sends rows 0, 1, 2, ... in batches of these sizes, then a flush mark. With `each_epoch`, repeats
+// this until the reader closes the ring, else ends the stream after it.
 class Feeder {
  public:
   Feeder(ring::RingEnd ring, std::vector<int> batch_sizes, bool each_epoch)
@@ -94,7 +94,7 @@ class Feeder {
       while (SendEpoch() && each_epoch) {
       }
       if (!each_epoch) writer_.WriteEnd(Soon());
-    } catch (const Error& error) {  // a reader that was destroyed
+    } catch (const Error& error) {  // the reader was destroyed
       EXPECT_EQ(error.code(), ErrorCode::kUnavailable) << error.message();
     }
   }

@@ -18,11 +18,12 @@ bool RingSource::Advance() {
   at_mark_ = entry.kind == EntryKind::kFlush;
   ended_ = entry.kind == EntryKind::kEnd;
   if (entry.kind != EntryKind::kBatch) return false;
-  // The minibatch may outlive the entry; its space in the ring is free for the feeder at once.
+  // Copies the batch, because the minibatch may outlive the entry, whose space in the ring the
+  // feeder may reuse at once.
   batch_ = batch::CopyBatch(entry.image);
   row_ = 0;
   reader_.Release();
-  // Again, as a batch may have no rows.
+  // Repeats, because a batch may have no rows.
   return Advance();
 }
 
@@ -37,7 +38,7 @@ int64_t RingSource::Next(int64_t max_rows, Minibatch* out) {
 }
 
 void RingSource::NextEpoch() {
-  // Reads to the mark: an epoch that was not read to its end must not leave rows for the next one.
+  // Reads up to the mark: the next epoch must not begin with unread rows of this one.
   while (Advance()) batch_.reset();
   at_mark_ = false;
   ++epoch_;

@@ -12,7 +12,7 @@ namespace hearth::dataset {
 
 // A flush mark ends an epoch: Next() fills a minibatch across batches but not across the mark, then
 // returns 0 rows until NextEpoch(). Rows are copied out of the ring, so a minibatch may be larger
-// than it.
+// than the ring.
 class RingSource : public MinibatchSource {
  public:
   // `timeout_s` bounds each wait for the feeder's next entry.
@@ -23,8 +23,8 @@ class RingSource : public MinibatchSource {
   void NextEpoch() override;
   int64_t epoch() const override { return epoch_; }
 
-  // True once the feeder has ended the stream and all rows were delivered; an epoch at the end of
-  // the stream has no mark.
+  // True once the feeder has ended the stream and all rows were delivered; an epoch may also end
+  // with the stream, without a mark.
   bool ended() const { return ended_; }
 
  private:

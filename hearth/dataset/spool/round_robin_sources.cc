@@ -14,15 +14,15 @@ class Distributor {
       : source_(std::move(source)), queues_(devices) {}
 
   int64_t Take(size_t device, int64_t epoch, int64_t max_rows, Minibatch* out) {
-    // Held while the source waits: the other devices need the same rows, and the order must not
-    // depend on which device calls first.
+    // Stays locked while the source waits: the other devices need the same rows, and the order must
+    // not depend on which device calls first.
     const std::lock_guard lock(mutex_);
     out->Clear();
     std::deque<Minibatch>& queue = queues_[device];
     if (epoch > epoch_) StartEpoch(epoch);
     while (queue.empty() && epoch == epoch_ && !over_) DistributeOne(max_rows);
-    // A device that is an epoch behind gets nothing: its minibatches were dropped when the epoch
-    // began.
+    // A device that is still in an earlier epoch gets nothing, because its minibatches were dropped
+    // when this epoch began.
     if (queue.empty() || epoch < epoch_) return 0;
     *out = std::move(queue.front());
     queue.pop_front();
@@ -47,7 +47,7 @@ class Distributor {
 
   std::mutex mutex_;
   std::shared_ptr<MinibatchSource> source_;
-  std::vector<std::deque<Minibatch>> queues_;  // distributed, not yet taken
+  std::vector<std::deque<Minibatch>> queues_;  // distributed, but not yet read
   size_t next_device_ = 0;
   int64_t epoch_ = 0;
   bool over_ = false;

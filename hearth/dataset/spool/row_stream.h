@@ -7,13 +7,13 @@
 
 namespace hearth::dataset {
 
-// Thread-safe. The digests wait for the rows and throw as MinibatchSource does.
+// Thread-safe. DigestOf and DigestUpTo wait for the rows and throw the errors of MinibatchSource.
 class RowStream {
  public:
   virtual ~RowStream() = default;
 
-  // The number of rows and a hash that identifies them. 0 rows: not counted, the hash identifies
-  // the whole stream.
+  // A number of rows and the hash that identifies them. With 0 rows, they were not counted, and the
+  // hash identifies the whole stream.
   struct Digest {
     int64_t rows;
     uint64_t hash;
@@ -26,7 +26,7 @@ class RowStream {
   // Sets the first epoch from which rows are read; only the first call has an effect.
   virtual void BeginAt(int64_t epoch) = 0;
 
-  // Ends every wait with kAborted: no more rows are needed.
+  // No more rows are needed: ends every wait with kAborted.
   virtual void Stop() = 0;
 };
 

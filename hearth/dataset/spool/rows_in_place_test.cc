@@ -1,5 +1,5 @@
-// Tests that large values of a local file are read in place from Arrow batch to reader, with the
-// same rows as a copy.
+// Tests that large values of a local file are read in place on the whole path from Arrow batch to
+// reader, and that the rows equal copied ones.
 #include <gmock/gmock.h>
 
 #include <cstring>
@@ -303,7 +303,7 @@ TEST(RowsInPlace, AreHashedWhileTheFeederIsIdle) {
   const Deadline deadline = Soon();
   while (ResidentFileBytes() - before < 7 * kBytes && !deadline.expired())
     std::this_thread::yield();
-  EXPECT_GE(ResidentFileBytes() - before, 7 * kBytes);  // nothing else has read them
+  EXPECT_GE(ResidentFileBytes() - before, 7 * kBytes);  // no other code has read them
   writer.WriteEnd(Soon());
 }
 

@@ -1,4 +1,4 @@
-// Minibatches of a range of a complete spool, in arrival order: a rank's validation rows.
+// Minibatches of a range of a complete spool, in arrival order. Used for a rank's validation rows.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ namespace hearth::dataset {
 // An epoch is one pass over the range; NextEpoch() returns to its first row.
 class SliceSource : public MinibatchSource {
  public:
-  // Waits until the spool is complete; throws as Spool::WaitComplete does. The range is initially
-  // empty.
+  // Waits until the spool is complete; throws the errors of Spool::WaitComplete. The range is
+  // initially empty.
   explicit SliceSource(std::shared_ptr<Spool> spool)
       : spool_(std::move(spool)), rows_(spool_->WaitComplete()) {}
 

@@ -12,7 +12,7 @@ namespace {
 
 using batch::BatchView;
 
-// A page fault maps the pages around it as well: Linux's default of fault_around_bytes is 64 KiB.
+// A page fault also maps the surrounding pages, by default 64 KiB in Linux (fault_around_bytes).
 constexpr uint64_t kPagesAroundARead = 64 << 10;
 
 }  // namespace
@@ -31,7 +31,7 @@ Spool::~Spool() {
 void Spool::Drain() {
   try {
     for (;;) {
-      // The entry of the turn before is in the file now.
+      // The previous entry is now in the file.
       reader_.Release();
       while (!reader_.HasNext() && HashWhileIdle()) {
       }
@@ -40,32 +40,32 @@ void Spool::Drain() {
       if (entry.kind == ring::EntryKind::kBatch) Store(entry.image);
     }
     std::unique_lock lock(mutex_);
-    // Before complete_ is set: RowAt() reads the index without the lock.
+    // Done before complete_ is set, because RowAt() then reads the index without the lock.
     IndexStrides();
     complete_ = true;
     lock.unlock();
     changed_.notify_all();
     reader_.Close();
-    // After the ring is closed: the feeder need not wait until the rows are hashed.
+    // Done after the ring is closed, so that the feeder does not wait until the rows are hashed.
     HashTo(starts_.size(), false);
   } catch (...) {
-    // Readers' waits rethrow it; this thread has no caller to throw to.
+    // Readers' waits rethrow the exception, because this thread has no caller.
     const std::lock_guard lock(mutex_);
     error_ = std::current_exception();
   }
   changed_.notify_all();
-  // A feeder must not wait for a drain that has stopped.
+  // The drain has stopped, so the feeder must not wait for it.
   reader_.Close();
 }
 
-// Hashes rows whose bytes are all in the image while these are in the cache. Rows with values in
-// other files are hashed when the drain is idle: reading those files here would delay rows that
-// training could start with.
+// Hashes the rows at once, while they are in the cache, if their bytes are all in the image and all
+// earlier rows are hashed. Rows with values in other files are hashed when the drain is idle,
+// because reading those files here would delay the first rows of training.
 void Spool::Store(std::span<const std::byte> image) {
   const BatchView& stored = batches_.Append(image);
   std::unique_lock lock(mutex_);
   ++arrived_;
-  // An empty batch counts for WaitBatch(), but has no row to find.
+  // An empty batch counts for WaitBatch(), but contains no row that the index could find.
   if (stored.rows() > 0) starts_.push_back({rows_, &stored});
   rows_ += stored.rows();
   bytes_ += image.size() + stored.file_bytes();
@@ -76,7 +76,7 @@ void Spool::Store(std::span<const std::byte> image) {
   if (all_but_this && stored.file_bytes() == 0) HashTo(batches, false);
 }
 
-// While one exists, the drain stops hashing after its current batch.
+// While a request exists, the drain stops hashing after its current batch.
 class Spool::DigestRequest {
  public:
   explicit DigestRequest(Spool* spool) : spool_(spool) { Add(1); }
@@ -93,8 +93,8 @@ class Spool::DigestRequest {
   Spool* const spool_;
 };
 
-// Called by the drain thread: hashes one batch. Returns false if there is none or another thread is
-// hashing; the drain then waits for rows and hashes after the next ones.
+// Called by the drain thread; hashes one batch. Returns false if there is no batch to hash or
+// another thread is hashing; the drain then waits for rows and tries again after receiving some.
 bool Spool::HashWhileIdle() {
   std::unique_lock lock(mutex_);
   if (hashed_ == starts_.size() || stopped_ || hashing_ || digest_requests_ > 0) return false;
@@ -102,7 +102,7 @@ bool Spool::HashWhileIdle() {
   return true;
 }
 
-// Any thread; one hashes at a time. Returns early after Stop().
+// Called by any thread, but only one hashes at a time. Returns early after Stop().
 void Spool::HashTo(size_t batches, bool for_digest) {
   std::unique_lock lock(mutex_);
   while (hashed_ < batches && !stopped_) {
@@ -117,7 +117,8 @@ void Spool::HashTo(size_t batches, bool for_digest) {
 void Spool::HashNext(std::unique_lock<std::mutex>& lock) {
   const BatchView& batch = *starts_[hashed_].batch;
   uint64_t hash = starts_[hashed_].hash = hash_;
-  // Instead of the lock, which readers need. The vector may grow meanwhile, but not the batch move.
+  // Replaces the lock, which readers need. The vector may grow in the meantime, but the batch does
+  // not move.
   hashing_ = true;
   lock.unlock();
   std::exception_ptr failure;
@@ -131,7 +132,7 @@ void Spool::HashNext(std::unique_lock<std::mutex>& lock) {
   hashing_ = false;
   changed_.notify_all();
   if (failure != nullptr) std::rethrow_exception(failure);
-  // After an error neither is set, so a later call hashes the batch again.
+  // Neither is set after an error, so a later call hashes the batch again.
   hash_ = hash;
   ++hashed_;
 }
@@ -140,7 +141,7 @@ template <typename Ready>
 void Spool::Wait(std::unique_lock<std::mutex>& lock, Deadline deadline, Ready ready) {
   const auto done = [&] { return ready() || stopped_ || error_ != nullptr; };
   const bool in_time = changed_.wait_until(lock, deadline.at(), done);
-  // First: rows that have arrived can be used after an error, too.
+  // Checked first, because rows that have arrived can be used even after an error.
   if (ready()) return;
   Require(!stopped_, ErrorCode::kAborted, "the spool was stopped");
   if (error_ != nullptr) std::rethrow_exception(error_);
@@ -192,7 +193,7 @@ Spool::Digest Spool::DigestUpTo(const Minibatch::Row& row) {
   return DigestIn(batches, rows);
 }
 
-// Digest of this many rows, which end in the last of this many batches.
+// Digest of the first `rows` rows, the last of which is in batch `batches` - 1.
 Spool::Digest Spool::DigestIn(size_t batches, int64_t rows) {
   if (batches == 0) return {0, 0};
   const DigestRequest first(this);
@@ -200,7 +201,7 @@ Spool::Digest Spool::DigestIn(size_t batches, int64_t rows) {
   batches_.CheckFiles();
   std::unique_lock lock(mutex_);
   Require(hashed_ + 1 >= batches, ErrorCode::kAborted, "the spool was stopped");
-  // A copy, as the vector may grow without the lock.
+  // Copied, because the vector may grow while the lock is released.
   const Start last = starts_[batches - 1];
   const uint64_t before = hashed_ + 1 == batches ? hash_ : last.hash;
   lock.unlock();
@@ -213,7 +214,7 @@ void Spool::CountRead(int64_t rows) {
   {
     const std::lock_guard lock(mutex_);
     if (starts_.empty()) return;
-    // A shuffled block of rows causes at least one such fault for each column.
+    // A shuffled block of rows causes at least one page fault per column.
     const uint64_t columns = starts_.front().batch->columns().size();
     row_bytes = std::max(bytes_ / static_cast<uint64_t>(rows_),
                          columns * kPagesAroundARead / ShuffledOrder::kBlockRows);
@@ -230,8 +231,8 @@ void Spool::IndexStrides() {
   }
 }
 
-// Batches are seldom shorter than a stride, so the loop rarely iterates; a binary search would
-// mispredict every step of a shuffled position.
+// Batches are seldom shorter than a stride, so the loop rarely iterates. In a binary search for
+// shuffled positions, every branch would be mispredicted.
 Minibatch::Row Spool::RowAt(int64_t position) const {
   size_t found = strides_[static_cast<size_t>(position / kStride)];
   while (found + 1 < starts_.size() && starts_[found + 1].first_row <= position) ++found;

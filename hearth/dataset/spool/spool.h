@@ -21,8 +21,8 @@ namespace hearth::dataset {
 
 // Options of Spool.
 struct SpoolOptions {
-  std::string directory = "/tmp";  // of the spill file
-  // Limit of each wait for the feeder's next rows, on either side of the spool.
+  std::string directory = "/tmp";  // folder of the spill file
+  // Limit of each wait for the feeder's next rows, by the drain and by readers.
   double timeout_s = 3600;
   // Approximate limit of resident mapped bytes of the file; see SpilledBatches.
   uint64_t resident_bytes = uint64_t{256} << 20;
@@ -36,8 +36,8 @@ class Spool : public RowStream {
   Spool(ring::RingEnd ring, const SpoolOptions& options);
   ~Spool() override;
 
-  // The batch at `index` in arrival order; waits for it, null if the rows end before it. Valid as
-  // long as the spool.
+  // Returns the batch at `index` in arrival order; waits for it. Null if the rows end before it.
+  // Valid as long as the spool.
   const batch::BatchView* WaitBatch(size_t index);
 
   // Waits until the feeder has sent its last row; returns the number of rows.
@@ -47,20 +47,20 @@ class Spool : public RowStream {
   // Also stops the drain.
   void Stop() override;
 
-  // Rolling hash of row_hash.h. Waits for the rows, hashes those that are not yet hashed, and
-  // throws as SpilledBatches::CheckFiles() does.
+  // Rolling hash of row_hash.h. Waits for the rows, hashes those that are not yet hashed, and also
+  // throws the errors of SpilledBatches::CheckFiles().
   Digest DigestOf(int64_t rows) override;
   Digest DigestUpTo(const Minibatch::Row& row) override;
-  // No effect: all rows arrive, from the first one on.
+  // Has no effect, because all rows arrive, starting with the first one.
   void BeginAt(int64_t) override {}
 
-  // The row at `position` in arrival order, 0 <= position < rows; only after WaitComplete()
-  // returned.
+  // The row at `position` in arrival order, 0 <= position < rows; may be called only after
+  // WaitComplete() has returned.
   Minibatch::Row RowAt(int64_t position) const;
 
   // Call before reading this many rows: occasionally drops all mapped pages.
   void CountRead(int64_t rows);
-  // Calls SpilledBatches::CheckFiles(); for the start and end of an epoch.
+  // Calls SpilledBatches::CheckFiles(). Used at the start and the end of an epoch.
   void CheckFiles() const { batches_.CheckFiles(); }
 
  private:
@@ -68,7 +68,7 @@ class Spool : public RowStream {
   struct Start {
     int64_t first_row;
     const batch::BatchView* batch;
-    uint64_t hash = 0;  // of the rows before this batch, once hashed
+    uint64_t hash = 0;  // hash of all rows before this batch, once computed
   };
 
   static constexpr int64_t kStride = 256;
@@ -95,7 +95,7 @@ class Spool : public RowStream {
   std::vector<Start> starts_;
   std::vector<uint32_t> strides_;
   int64_t rows_ = 0;
-  size_t hashed_ = 0;   // hashed batches of starts_
+  size_t hashed_ = 0;   // number of hashed batches in starts_
   uint64_t hash_ = 0;   // hash of their rows
   uint64_t bytes_ = 0;  // bytes of their rows, including values in other files
   bool complete_ = false, stopped_ = false;

@@ -13,8 +13,8 @@ int64_t SpoolSource::Next(int64_t max_rows, Minibatch* out) {
   out->keep_alive.push_back(spool_);
   if (epoch_ == 0) {
     TakeArriving(max_rows, out);
-    // A short minibatch is the last: a file that changed during the epoch is reported before its
-    // end.
+    // A short minibatch is the last one: reports a file that changed during the epoch before the
+    // epoch ends.
     if (out->size() < max_rows) spool_->CheckFiles();
     spool_->CountRead(out->size());
     return out->size();
@@ -29,8 +29,8 @@ int64_t SpoolSource::Next(int64_t max_rows, Minibatch* out) {
   return out->size();
 }
 
-// Shuffled rows are spread over the spool: small ones would incur one cache miss after another.
-// Prefetching all rows of the minibatch overlaps the misses.
+// Shuffled rows are spread over the spool: reading small rows would incur one cache miss after
+// another. Prefetching all rows of the minibatch overlaps the misses.
 void SpoolSource::Prefetch(const Minibatch& minibatch) {
   for (const Minibatch::Row& row : minibatch.rows) {
     for (const batch::ColumnView& column : row.batch->columns()) column.PrefetchEntry(row.index);

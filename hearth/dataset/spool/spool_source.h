@@ -23,7 +23,7 @@ class SpoolSource : public MinibatchSource {
   SpoolSource(std::shared_ptr<Spool> spool, ReplayOptions options);
 
   int64_t Next(int64_t max_rows, Minibatch* out) override;
-  // Waits until the spool is complete; throws as Spool::WaitComplete does.
+  // Waits until the spool is complete; throws the errors of Spool::WaitComplete.
   void NextEpoch() override;
   int64_t epoch() const override { return epoch_; }
 
@@ -34,10 +34,10 @@ class SpoolSource : public MinibatchSource {
   std::shared_ptr<Spool> spool_;
   ReplayOptions options_;
   int64_t epoch_ = 0;
-  // First epoch: position of the next row.
+  // In the first epoch: position of the next row.
   size_t batch_ = 0;
   int64_t row_ = 0;
-  // Later epochs.
+  // In later epochs.
   int64_t rows_ = 0;
   int64_t position_ = 0;
   std::optional<ShuffledOrder> order_;

@@ -62,7 +62,7 @@ TEST_F(SpoolTest, ReturnsTheHashOfAnyPrefix) {
   std::vector<int32_t> numbers(1000);
   std::iota(numbers.begin(), numbers.end(), 0);
   const auto whole = batch::BatchBuilder().AddInt32("n", numbers).Build();
-  for (const int64_t rows : {0, 1, 39, 40, 41, 999, 1000}) {  // before the end is known
+  for (const int64_t rows : {0, 1, 39, 40, 41, 999, 1000}) {  // the end has not arrived yet
     EXPECT_EQ(spool_->DigestOf(rows).hash, HashRows(0, whole->columns(), rows)) << rows;
     EXPECT_EQ(spool_->DigestOf(rows).rows, rows);
   }

@@ -25,7 +25,7 @@ void StreamedSource::BeginAt(int64_t epoch) {
     thread_ = Thread("feed-stream", [this, epoch] { Read(epoch); });
   }
   changed_.notify_all();
-  // Without the lock: it writes to the feeder and may wait.
+  // Called without the lock, because it writes to the feeder and may wait.
   ask_(epoch);
 }
 
@@ -52,7 +52,7 @@ void StreamedSource::Read(int64_t first_epoch) {
       changed_.notify_all();
     }
   } catch (...) {
-    // The consumer rethrows it; this thread has no caller to throw to.
+    // The consumer rethrows the exception, because this thread has no caller.
     const std::lock_guard lock(mutex_);
     error_ = std::current_exception();
   }
@@ -82,17 +82,17 @@ std::shared_ptr<StreamedSource::Window> StreamedSource::ReadWindow(int64_t epoch
   return window;
 }
 
-// Waits until the consumer has taken the window that was read last: a further one would be the
-// third in memory. Returns false after Stop(). No deadline: training decides when rows are taken,
-// and Stop() ends the wait.
+// Waits until the consumer has taken the previous window, because at most two may be in memory.
+// Returns false after Stop(). Has no deadline: training decides when rows are taken, and Stop()
+// ends the wait.
 bool StreamedSource::AwaitSpace() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return stopped_ || ready_ == nullptr; });
   return !stopped_;
 }
 
-// Hands the next window to the consumer. Rows that are ready are delivered before an error that
-// follows them.
+// Moves the next window to the consumer. Rows that are ready are delivered before an error that
+// occurred after them.
 void StreamedSource::TakeWindow() {
   window_.reset();  // first, to keep at most two windows
   row_ = 0;
@@ -110,7 +110,7 @@ int64_t StreamedSource::Next(int64_t max_rows, Minibatch* out) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return stopped_ || first_epoch_; });
     Require(!stopped_, ErrorCode::kAborted, "the stream was stopped");
-    // Epochs that a resumed training has already seen.
+    // A resumed training has already seen these epochs.
     if (epoch_ < *first_epoch_) return 0;
   }
   while (out->size() < max_rows) {
@@ -119,7 +119,8 @@ int64_t StreamedSource::Next(int64_t max_rows, Minibatch* out) {
       TakeWindow();
       continue;
     }
-    // The rest of the consumer's epoch was empty; the window waits for NextEpoch().
+    // The consumer's epoch has no more rows; this window belongs to a later one and waits for
+    // NextEpoch().
     if (window_->epoch > epoch_) break;
     const size_t end =
         std::min(window_->rows.size(), row_ + static_cast<size_t>(max_rows - out->size()));

@@ -1,5 +1,5 @@
-// Rows that are sent again in each epoch and not spooled: for files that are larger than the disks.
-// Shuffles one window of rows at a time, so memory is bounded and nothing is written.
+// Rows that are sent again in each epoch instead of being spooled, for files that are larger than
+// the disks. Shuffles one window of rows at a time, so memory is bounded and nothing is written.
 #pragma once
 
 #include <condition_variable>
@@ -21,8 +21,8 @@ namespace hearth::dataset {
 // Options of StreamedSource.
 struct StreamedOptions {
   uint64_t seed = 0;
-  // A window ends with the batch that reaches this many rows or bytes. At most two are in memory,
-  // besides windows that live minibatches still reference.
+  // A window ends with the batch that reaches this many rows or bytes. At most two windows are in
+  // memory, not counting those that minibatches still reference.
   int64_t window_rows = 16384;
   uint64_t window_bytes = uint64_t{64} << 20;
   // Limit of each wait for the feeder's next rows.
@@ -36,13 +36,13 @@ struct StreamedOptions {
 // the feeder's error, or kUnavailable if the feeder died.
 class StreamedSource : public MinibatchSource, public RowStream {
  public:
-  // BeginAt() calls `ask` once, to make the feeder start with that epoch.
+  // `ask` tells the feeder to start with an epoch; BeginAt() calls it once.
   StreamedSource(ring::RingEnd ring, const StreamedOptions& options,
                  std::function<void(int64_t)> ask);
   ~StreamedSource() override;
 
-  // Returns no rows in epochs before the first one. Waits for BeginAt(), without a deadline, until
-  // Stop().
+  // Waits for BeginAt(), without a deadline, until Stop(). Returns no rows in epochs before the one
+  // that BeginAt() sets.
   int64_t Next(int64_t max_rows, Minibatch* out) override;
   void NextEpoch() override { ++epoch_; }
   int64_t epoch() const override { return epoch_; }

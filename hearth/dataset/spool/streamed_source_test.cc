@@ -25,8 +25,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// A feeder that sends rows 0, 1, 2, ... in batches of these sizes, epoch after epoch, from the
-// request until the reader closes the ring.
+// A feeder that sends rows 0, 1, 2, ... in batches of these sizes, in epoch after epoch, from the
+// request on until the reader closes the ring.
 class StreamedSourceTest : public ::testing::Test {
  protected:
   ~StreamedSourceTest() override { End(); }
@@ -69,7 +69,7 @@ class StreamedSourceTest : public ::testing::Test {
 TEST_F(StreamedSourceTest, EveryEpochHasEachRowOnceInADifferentOrder) {
   StreamedSource& source = Open({30, 0, 70});
   source.BeginAt(0);
-  source.BeginAt(5);  // another device of the process; ignored
+  source.BeginAt(5);  // request of another device of the process; ignored
   std::vector<std::vector<int64_t>> epochs;
   for (int epoch = 0; epoch < 3; ++epoch) {
     epochs.push_back(TakeEpoch(source, 8));
@@ -136,7 +136,7 @@ TEST_F(StreamedSourceTest, ReadsAtMostTwoWindowsFromTheRing) {
   source.BeginAt(0);
   WriteNumbers(writer, 0, 3000);
   Minibatch minibatch;
-  ASSERT_EQ(source.Next(1, &minibatch), 1);  // from the consumer's window
+  ASSERT_EQ(source.Next(1, &minibatch), 1);  // a row of the consumer's window
   EXPECT_LE(BatchesTaken(writer), BatchesTaken(other) + 1);
 }
 

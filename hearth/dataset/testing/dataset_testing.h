@@ -1,4 +1,4 @@
-// Test support of dataset: partition files with numbered rows.
+// Test helpers for dataset: partition files with numbered rows.
 #pragma once
 
 #include <gtest/gtest.h>

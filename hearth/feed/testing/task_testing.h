@@ -1,4 +1,4 @@
-// Test support of a cluster's feed: a feed task at the other end of its rings.
+// Test helpers for a cluster's feed: a feed task at the other end of its rings.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -59,7 +59,7 @@ struct TestTask {
                                         false, received.send())) {}
 };
 
-// Fills the ring of results, so that no result and no mark fits.
+// Fills the ring of results, so that neither a result nor a mark fits.
 inline void FillResults(TestTask& task) {
   try {
     while (task.link->results.WriteFlush(Deadline::After(0))) continue;

@@ -1,4 +1,4 @@
-// Test support: a file of values and this process's mapping of it.
+// Test helper: a file of values and this process's mapping of it.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,7 +15,8 @@
 
 namespace hearth::formats {
 
-// Deletes the file at destruction. Value i has sizes[i] letters, which differ from its neighbours'.
+// Value i consists of sizes[i] equal letters, which differ from those of its neighbours. The
+// destructor deletes the file.
 class ValuesInFile {
  public:
   explicit ValuesInFile(const std::vector<size_t>& sizes) {
@@ -40,7 +41,7 @@ class ValuesInFile {
   const std::string& path() const { return path_; }
   const std::shared_ptr<const MappedFile>& mapped() const { return mapped_; }
   const std::vector<std::string_view>& values() const { return values_; }
-  // Unmaps the file, as in a process that only reads images; its values must not be used then.
+  // Unmaps the file, as in a process that only reads images. values() must not be used afterwards.
   void Forget() { mapped_.reset(); }
   // Modifies a byte of the file.
   void Change() const {

@@ -1,4 +1,4 @@
-// For tests: images.
+// Test helpers: images.
 #pragma once
 
 #include <string>
@@ -8,7 +8,8 @@
 
 namespace hearth::image {
 
-// Every pixel and channel differs from its neighbours, smoothly enough for JPEG.
+// An image in which every pixel and channel differs from its neighbours, but smoothly enough for
+// JPEG.
 inline Image GradientImage(int64_t height, int64_t width, int64_t channels) {
   Image image{height, width, channels, {}};
   for (int64_t y = 0; y < height; ++y) {

@@ -1,4 +1,4 @@
-// For tests: JPEG files that EncodeJpeg() does not write.
+// Test helpers: JPEG files that EncodeJpeg() cannot write.
 #pragma once
 
 #include <cstdio>
@@ -11,7 +11,8 @@
 
 namespace hearth::image {
 
-// Calls `choose(&info)` before the first line. The images of tests make libjpeg report no error.
+// Calls `choose(&info)` before it writes the first line. libjpeg reports no errors for the images
+// in tests.
 template <typename Choose>
 std::string EncodeJpegAs(const Image& image, Choose choose) {
   jpeg_compress_struct info{};
@@ -45,7 +46,7 @@ inline std::string ProgressiveJpeg(const Image& image) {
   return EncodeJpegAs(image, [](j_compress_ptr info) { jpeg_simple_progression(info); });
 }
 
-// One color sample for across x down pixels.
+// A file with one color sample for `across` x `down` pixels.
 inline std::string SampledJpeg(const Image& image, int across, int down) {
   return EncodeJpegAs(image, [&](j_compress_ptr info) {
     info->comp_info[0].h_samp_factor = across;

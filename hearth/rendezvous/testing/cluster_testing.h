@@ -37,8 +37,8 @@ inline MemberOptions OptionsOf(const CoordinatorOptions& cluster, int port, int 
   return options;
 }
 
-// Calls `body` for every rank in a separate thread, after it has joined and reserved; throws the
-// error of a body. Members that return without an exception are done.
+// Calls `body` for every rank in a separate thread, after the rank has joined and reserved;
+// rethrows an error of `body`. Calls Done() for members whose body returns without an exception.
 inline void RunMembers(const CoordinatorOptions& cluster, int port,
                        const std::function<void(Member&)>& body) {
   std::vector<Thread> threads;

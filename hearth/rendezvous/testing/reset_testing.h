@@ -1,4 +1,4 @@
-// A client, for tests, that resets its connection at a stage of the handshake.
+// A test client that resets its connection at a stage of the handshake.
 #pragma once
 
 #include <sys/socket.h>

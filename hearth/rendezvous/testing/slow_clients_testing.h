@@ -13,18 +13,18 @@
 
 namespace hearth::rendezvous {
 
-// Unauthenticated clients, for tests, that send a claim byte by byte and reconnect when they are
-// dropped. Owns a thread; its errors are thrown by Leave.
+// Unauthenticated test clients that send a claim byte by byte and reconnect when they are dropped.
+// Owns a thread; Leave() throws the thread's errors.
 class SlowClients {
  public:
-  // `call` connects to the server.
+  // `call` connects to the server and returns the connection.
   SlowClients(std::function<Connection()> call, int count) : call_(std::move(call)) {
     for (int i = 0; i < count; ++i) clients_.push_back(call_());
     drip_ = Thread("drip", [this] { Drip(); });
   }
   ~SlowClients() { End(); }
 
-  // True once a hundred clients have been dropped; false at the timeout.
+  // Waits until a hundred clients have been dropped; returns false at the timeout.
   bool AwaitDrops(std::chrono::seconds timeout) {
     return dropped_.get_future().wait_for(timeout) == std::future_status::ready;
   }
@@ -39,8 +39,8 @@ class SlowClients {
     if (!std::exchange(ended_, true)) stop_.set_value();
   }
 
-  // A claim would take 8 seconds, longer than the server's timeout: no client completes one, so
-  // that only the server ends them.
+  // A claim takes 8 seconds, longer than the server's timeout, so no client completes one and all
+  // are dropped by the server.
   void Drip() {
     const std::future<void> stop = stop_.get_future();
     const std::string claim = "HEARTH1\n" + std::string(72, 'x');
@@ -62,7 +62,7 @@ class SlowClients {
   std::vector<Connection> clients_;
   bool ended_ = false;
   std::promise<void> stop_, dropped_;
-  Thread drip_;  // last: joined before the members that it uses
+  Thread drip_;  // last: joined before the fields that it uses are destroyed
 };
 
 }  // namespace hearth::rendezvous

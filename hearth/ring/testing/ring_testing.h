@@ -1,4 +1,4 @@
-// Test support of rings: both of its ends in one process.
+// Test helpers for rings: both sides of a ring in one process.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ inline bool WriteRows(RingWriter& writer, batch::BatchBuilder& rows, Deadline de
   return writer.WriteArrow(schema, array, deadline);
 }
 
-// Rows with one int32 column "n": first, first + 1, ...
+// Writes rows with one int32 column "n": first, first + 1, ...
 inline bool WriteNumbers(RingWriter& writer, int32_t first, int32_t count,
                          Deadline deadline = Soon()) {
   std::vector<int32_t> values(count);
@@ -33,7 +33,7 @@ inline bool WriteNumbers(RingWriter& writer, int32_t first, int32_t count,
   return WriteRows(writer, rows, deadline);
 }
 
-// Both sides in one process; each can be closed as if its process died.
+// Both sides in one process. Destroying one looks to the other as if its process had died.
 class RingTest : public ::testing::Test {
  protected:
   void Open(size_t capacity, size_t block = size_t{4} << 20) {

@@ -1,4 +1,4 @@
-// For tests of HDFS clients: an environment without the settings of this host.
+// Test helper for HDFS clients: an environment without this host's settings.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 
 namespace hearth::storage {
 
-// A modified environment; restored at the end.
+// Removes this host's settings from the environment and restores them at the end.
 class HdfsEnvironmentTest : public testing::Test {
  protected:
   HdfsEnvironmentTest() {

@@ -1,5 +1,5 @@
-// Fake libhdfs for tests, over a local folder; loaded by libhdfs_test.cc. Like the real library it
-// reports failures by errno and the text of a Java exception.
+// A fake libhdfs for tests, whose files are in a local folder; libhdfs_test.cc loads it. Like the
+// real library, it reports failures through errno and the text of a Java exception.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -52,7 +52,7 @@ void Fill(const std::string& file, LibHdfsFileInfo* info) {
 
 extern "C" {
 
-// Like real ones, connections live until the process ends; nothing closes them.
+// Like connections of the real library, these are never closed and exist until the process ends.
 EXPORT void* hdfsNewBuilder() {
   static auto& all = *new std::list<Connection>;
   return &all.emplace_back();
@@ -100,7 +100,7 @@ EXPORT int hdfsCloseFile(void*, void* file) {
   return 0;
 }
 EXPORT int32_t hdfsPread(void*, void* file, int64_t offset, void* data, int32_t size) {
-  // Short reads, as the real library may return.
+  // Returns fewer bytes than requested, which the real library may also do.
   return static_cast<int32_t>(pread(*static_cast<int*>(file), data, (size + 1) / 2, offset));
 }
 EXPORT int32_t hdfsWrite(void*, void* file, const void* data, int32_t size) {

@@ -48,7 +48,7 @@ void ReadTarget(const std::string& target, ServerRequest* request) {
   }
 }
 
-// Reads the next request of a connection; false at its end.
+// Reads the next request on a connection. Returns false at its end.
 bool ReadRequest(Connection* connection, std::string* buffer, ServerRequest* request) {
   const Deadline deadline = Deadline::After(60);
   const auto more = [&] {
@@ -86,7 +86,7 @@ std::string Bytes(int status, const std::string& body) {
   return fmt::format("HTTP/1.1 {} X\r\nContent-Length: {}\r\n\r\n{}", status, body.size(), body);
 }
 
-// A response of unknown length, or with a wrong Content-Length.
+// True for a response of unknown length or with a wrong Content-Length.
 bool EndsTheConnection(const std::string& reply) {
   constexpr std::string_view kLength = "Content-Length: ";
   const size_t head = reply.find("\r\n\r\n"), length = reply.find(kLength);
@@ -104,7 +104,7 @@ WebHdfsServer::~WebHdfsServer() {
   try {
     Connection::Connect("127.0.0.1", listener_.port(), Deadline::After(10));
   } catch (const Error&) {
-    // Nothing to wake then.
+    // The acceptor has already ended.
   }
   acceptor_ = {};
 }
@@ -141,7 +141,7 @@ void WebHdfsServer::Serve(Connection connection) {
   std::string buffer;
   try {
     while (!ended_) {
-      // An idle connection must not block the server's shutdown.
+      // Uses a short timeout, so that an idle connection does not block the server's shutdown.
       if (buffer.empty() && !connection.WaitReadable(Deadline::After(0.05))) continue;
       ServerRequest request;
       if (!ReadRequest(&connection, &buffer, &request)) return;
@@ -292,7 +292,7 @@ WebHdfsServer::Reply WebHdfsServer::Rename(const ServerRequest& request) {
     const bool inside = path == request.path || path.starts_with(request.path + "/");
     moved[inside ? to + path.substr(request.path.size()) : path] = node;
   }
-  // The moved node replaces an existing one.
+  // Replaces an existing node of the new name.
   moved[to] = nodes_.at(request.path);
   nodes_ = std::move(moved);
   return has_options ? Bytes(200, "") : Json(200, R"({"boolean": true})");

@@ -14,40 +14,41 @@
 
 namespace hearth::storage {
 
-// A request as the server received it.
+// A request that the server has received.
 struct ServerRequest {
   std::string method, path;
-  std::map<std::string, std::string> query;    // of the URL, decoded
-  std::map<std::string, std::string> headers;  // lower-case names
+  std::map<std::string, std::string> query;    // parameters in the URL, decoded
+  std::map<std::string, std::string> headers;  // by lower-case name
   std::string body;
   bool at_data_node = false;
 
   std::string operation() const { return query.contains("op") ? query.at("op") : ""; }
 };
 
-// Fake WebHDFS cluster for tests: one port of this process that acts as a NameNode and, for
-// redirects to itself, as a DataNode, with files in memory. Tests may intercept requests.
+// A fake WebHDFS cluster for tests, with files in memory. One port of this process acts as a
+// NameNode and, for redirects to itself, as a DataNode. Tests may intercept requests.
 class WebHdfsServer {
  public:
-  // The whole response, including its head; "" closes the connection without one.
+  // A whole response including its head. "" closes the connection without a response.
   using Reply = std::string;
 
   WebHdfsServer();
   ~WebHdfsServer();
 
   std::string address() const;
-  // Called for each request; an empty result falls back to the server's own response. Any thread.
+  // `intercept` is called for each request, in any thread. If it returns nullopt, the server sends
+  // its own response.
   void Intercept(std::function<std::optional<Reply>(const ServerRequest&)> intercept);
-  // The requests, as "GET OPEN /a" or, to the DataNode, "GET OPEN /a at data".
+  // All requests so far, such as "GET OPEN /a" or, to the DataNode, "GET OPEN /a at data".
   std::vector<std::string> Requests() const;
-  // Number of connections so far.
+  // The number of connections so far.
   size_t Connections() const { return connections_; }
-  // The queries of all URLs.
+  // The queries of all URLs so far.
   std::string Queries() const;
 
-  // Acts as HttpFS: no redirects for reads, no rename option that replaces a file.
+  // Acts like HttpFS, which does not redirect reads and has no rename option that replaces a file.
   void ActAsHttpFs() { is_httpfs_ = true; }
-  // Size of listing batches.
+  // Sets the number of entries in a batch of a listing.
   void SetBatch(size_t size) { batch_ = size; }
 
   static Reply Json(int status, const std::string& body);
@@ -81,7 +82,7 @@ class WebHdfsServer {
   uint64_t last_id_ = 16'384;
   std::atomic<bool> is_httpfs_ = false, ended_ = false;
   std::atomic<size_t> batch_ = 3, connections_ = 0;
-  std::list<Thread> served_;  // one per connection, until the end
+  std::list<Thread> served_;  // a thread for each connection, until the server's end
   Thread acceptor_;
 };
 

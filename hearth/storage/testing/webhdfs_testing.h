@@ -1,4 +1,4 @@
-// A client of a fake cluster, whose operations fail on request.
+// A client of a fake cluster whose operations can be made to fail.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 
 namespace hearth::storage {
 
-// Runs an emulated NameNode and DataNode; each test has its own.
+// A test with its own fake NameNode and DataNode.
 class WebHdfsTest : public ::testing::Test {
  protected:
   WebHdfsOptions Options() { return {.addresses = {server_.address()}, .user = "alice"}; }
@@ -24,7 +24,7 @@ class WebHdfsTest : public ::testing::Test {
     file->Append(bytes);
     file->Commit();
   }
-  // The first `count` requests of an operation get `reply`.
+  // Sends `reply` to the first `count` requests of an operation.
   void Refuse(const std::string& operation, int count, const WebHdfsServer::Reply& reply) {
     server_.Intercept([=, left = std::make_shared<std::atomic<int>>(count)](
                           const ServerRequest& request) -> std::optional<WebHdfsServer::Reply> {

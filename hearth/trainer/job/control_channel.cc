@@ -11,8 +11,8 @@
 namespace hearth::trainer {
 namespace {
 
-// A worker that reads nothing for this long is stuck. Its events are dropped then; the training
-// goes on.
+// A worker that reads nothing for this long is stuck. Further events are then dropped and the
+// training continues.
 constexpr double kSendTimeoutSeconds = 60;
 
 }  // namespace
@@ -35,7 +35,7 @@ std::string ControlChannel::ReadLine(Deadline deadline) {
         PollOne(fd_.get(), POLLIN, deadline) != 0, ErrorCode::kDeadlineExceeded,
         "the control channel received no complete job before the deadline ({} bytes of its line)",
         line.size());
-    // Peeking leaves the bytes after the newline to the watcher.
+    // Peeks first, so that bytes after the newline are left for the watcher.
     const ssize_t seen = recv(fd_.get(), buffer, sizeof buffer, MSG_PEEK);
     if (seen < 0 && errno == EINTR) continue;
     if (seen < 0) ThrowErrno(errno, "cannot read the job from the control channel");
@@ -69,11 +69,11 @@ void ControlChannel::WatchUntilLost() {
 }
 
 void ControlChannel::Send(const nlohmann::json& event) {
-  // Texts come from layers and peers; replace invalid UTF-8 rather than lose the event.
+  // Texts come from layers and peers, so invalid UTF-8 is replaced instead of losing the event.
   std::string line = event.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   line += '\n';
-  // After a timeout a line may be cut off, so that the worker could not read any later one: the
-  // channel stays broken.
+  // After a timeout, the last line may be incomplete, which makes all later lines unreadable. The
+  // channel therefore stays broken.
   std::lock_guard lock(send_mutex_);
   if (!broken_) broken_ = !WriteAll(line);
 }

@@ -13,9 +13,9 @@
 
 namespace hearth::trainer {
 
-// The trainer's side of the stream socket to the process that started it: one JSON object per line.
-// The job is received first, then events are sent. End of stream means that the parent process is
-// gone.
+// The trainer's end of the stream socket to its parent process, which carries one JSON object per
+// line. The trainer first receives the job, then sends events. End of stream means that the parent
+// process is gone.
 class ControlChannel {
  public:
   static constexpr size_t kMaxLineBytes = 16 << 20;
@@ -33,9 +33,9 @@ class ControlChannel {
   // Starts a thread that calls `on_lost` once, when the peer closes the socket or dies.
   void Watch(std::function<void()> on_lost);
 
-  // Writes one event; any thread. Waits for at most a minute and never throws. Events are dropped
-  // once the peer is gone or has not read for a minute: the loss of the reader is not an error
-  // here, but reported by Watch.
+  // Writes one event. Any thread may call it; it waits for at most a minute and never throws. Once
+  // the peer is gone or has not read for a minute, events are dropped. Watch reports the loss of
+  // the reader.
   void Send(const nlohmann::json& event);
 
  private:

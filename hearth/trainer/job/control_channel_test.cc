@@ -96,7 +96,7 @@ TEST_F(ControlChannelTest, ReportsOnceThatThePeerIsGone) {
   channel_->Watch([&] { lost.set_value(); });
   CloseWorker();
   EXPECT_EQ(lost.get_future().wait_for(std::chrono::seconds(60)), std::future_status::ready);
-  channel_->Send({{"event", "ready"}});  // no reader: no signal, no error
+  channel_->Send({{"event", "ready"}});  // there is no reader, but no signal or error either
 }
 
 TEST_F(ControlChannelTest, DestructionIsNotALoss) {

@@ -30,7 +30,7 @@ constexpr std::array<FatalSignal, 5> kFatal = {
      {SIGABRT, "SIGABRT"}}};
 
 int control_fd = -1;
-char identity[512];  // the event's fields that are known in advance
+char identity[512];  // fields of the event that are known in advance, as JSON
 std::atomic<int64_t> current_iteration{-1};
 
 // Async-signal-safe: no allocation, no locks.
@@ -42,7 +42,7 @@ class Line {
     }
     return *this;
   }
-  // For the inside of a JSON string: characters that need an escape become question marks.
+  // Appends the content of a JSON string. Characters that need an escape become question marks.
   Line& Quoted(std::string_view text) {
     for (const char c : text) {
       const bool plain = static_cast<unsigned char>(c) >= 0x20 && c != '"' && c != '\\';
@@ -66,8 +66,8 @@ class Line {
   size_t size_ = 0;
 };
 
-// Runs in the crashed thread. It reads names of the layer, which may be damaged too; a second fault
-// finds the default handler and ends the process.
+// Runs in the crashed thread. The layer whose name it reads may be damaged too; if this causes a
+// second fault, the default handler ends the process.
 void Report(int number) {
   FatalSignal found = {number, "a signal"};
   for (const FatalSignal& fatal : kFatal) {
@@ -88,7 +88,7 @@ void Report(int number) {
   }
   line << "its trainer process crashed with " << found.name << found.likely_cause << "\"}\n";
   line.Send(control_fd);
-  raise(number);  // the default handler is restored: this ends the process
+  raise(number);  // ends the process, because the default handler has been restored
 }
 
 }  // namespace
@@ -97,8 +97,8 @@ void ReportCrashes(int fd, const Job& job) {
   control_fd = fd;
   const std::string rank = nlohmann::json{{"host", job.host}, {"rank", job.rank}}.dump(
       -1, ' ', true, nlohmann::json::error_handler_t::replace);
-  // Built now, since a signal handler cannot allocate. Fields that do not fit are left out whole: a
-  // part would make the line invalid JSON.
+  // Built in advance, because a signal handler cannot allocate. Fields that do not fit are omitted
+  // entirely, because truncated fields would make the line invalid JSON.
   const std::string fields = rank.substr(1, rank.size() - 2) + ",";
   std::strncpy(identity, fields.size() < sizeof identity ? fields.c_str() : "",
                sizeof identity - 1);
@@ -110,8 +110,8 @@ void ReportCrashes(int fd, const Job& job) {
   sigaltstack(&alternative, nullptr);
   struct sigaction action {};
   action.sa_handler = Report;
-  // RESETHAND: a fault inside the handler ends the process. NODEFER: the signal that the handler
-  // raises is not blocked until it returns.
+  // With RESETHAND, a fault inside the handler ends the process. With NODEFER, the signal that the
+  // handler raises is delivered at once instead of after the handler returns.
   action.sa_flags = static_cast<int>(SA_RESETHAND) | SA_ONSTACK | SA_NODEFER;
   for (const FatalSignal& fatal : kFatal) sigaction(fatal.number, &action, nullptr);
 }

@@ -7,11 +7,13 @@
 
 namespace hearth::trainer {
 
-// Installs handlers by which a fatal signal (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT) writes an
-// "error" event to the control channel `fd` before it ends the process as usual. Once per process.
+// Installs handlers for fatal signals (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT), which write an
+// "error" event to the control channel `fd` before the signal ends the process as usual. Called
+// once per process.
 void ReportCrashes(int fd, const Job& job);
 
-// Sets the iteration that reports name: the last that a device has begun. Any thread.
+// Sets the iteration that crash reports name: the last one that a device has begun. Any thread may
+// call it.
 void SetIterationForCrashes(int64_t iteration) noexcept;
 
 }  // namespace hearth::trainer

@@ -41,7 +41,8 @@ class CrashReportTest : public ::testing::Test {
     job_.rank = 3;
   }
 
-  // What the child wrote to its control channel; sets signal_, by which it ended.
+  // Returns what the child wrote to its control channel, and stores the signal that ended it in
+  // signal_.
   std::string Crash(const std::function<void()>& body) {
     auto [own, theirs] = Connection::Pair();
     const pid_t child = ::fork();
@@ -90,7 +91,7 @@ TEST_F(CrashReportTest, IsOneEventWithRankAndIteration) {
 TEST_F(CrashReportTest, IsWrittenForEachFatalSignal) {
   for (const int number : {SIGBUS, SIGFPE, SIGILL, SIGABRT}) {
     const json event = json::parse(Crash([number] {
-      SetIterationForCrashes(-1);  // other tests of this process have begun some
+      SetIterationForCrashes(-1);  // other tests in this process may have set an iteration
       raise(number);
     }));
     EXPECT_EQ(signal_, number);
@@ -103,7 +104,7 @@ TEST_F(CrashReportTest, IsWrittenForEachFatalSignal) {
   }
 }
 
-// Its name has characters that JSON would have to escape.
+// The layer's name has characters that JSON would have to escape.
 TEST_F(CrashReportTest, NamesTheLayer) {
   const json event = json::parse(Crash([] {
     caffe::LayerRegistry registry = caffe::LayerRegistry::Default();
@@ -141,7 +142,7 @@ TEST_F(CrashReportTest, IsValidForHostsOfAnyName) {
   }
 }
 
-// A driver that is gone or stuck must not keep the process.
+// A driver that is stuck must not keep the process from ending.
 TEST_F(CrashReportTest, DoesNotWaitForItsReader) {
   auto [own, theirs] = Connection::Pair();
   const std::string block(1 << 16, 'x');

@@ -42,7 +42,7 @@ PrototxtFile ParsePrototxt(const JobFields& parent, const char* name) {
   return file;
 }
 
-// Each row of the table has a pointer to the setting's member, of one of three types.
+// Each row of the table has a pointer to the setting's member, which has one of three types.
 void ParseSettings(const JobFields& fields, settings::Settings* out) {
   for (const settings::Setting& setting : settings::Table()) {
     const char* name = setting.name.c_str();
@@ -88,8 +88,8 @@ void ParseModel(const JobFields& fields, Job* job) {
   job->net = ParsePrototxt(fields, "net");
   job->weights = fields.Strings("weights");
   job->snapshot = fields.String("snapshot", "");
-  // Two fields for one fact: a driver that means to resume but has no snapshot must not train from
-  // the start.
+  // "resume" repeats what "snapshot" implies, so that a driver that intends to resume but sends no
+  // snapshot does not train from the start.
   if (fields.Bool("resume", !job->snapshot.empty()) == job->snapshot.empty()) {
     fields.Refuse("resume", "true with a \"snapshot\" to resume from, else false");
   }
@@ -113,7 +113,7 @@ void ParseRows(const JobFields& fields, Job* job) {
   job->seed = fields.Unsigned("seed", 0);
 }
 
-// Fields that every job, and each mode, requires.
+// Checks the fields that every job requires, and those that the mode requires.
 void CheckMode(const JobFields& fields, const Job& job) {
   if (job.net.text.empty()) fields.Refuse("net", "an object with the net's \"text\"");
   if (job.mode == Mode::kTrain) {
@@ -134,7 +134,7 @@ void CheckMode(const JobFields& fields, const Job& job) {
 }  // namespace
 
 Job ParseJob(std::string_view json_text) {
-  // Without exceptions, whose texts quote the input.
+  // Parses without exceptions, because their messages would quote the input.
   const auto json = nlohmann::json::parse(json_text, nullptr, /*allow_exceptions=*/false);
   // The text may contain the token, so it is not quoted.
   Require(json.is_object(), ErrorCode::kInvalidArgument,

@@ -17,9 +17,9 @@ enum class Mode { kTrain, kFeatures, kTest };
 struct StreamFds {
   int ring_fd = -1;
   int signal_fd = -1;
-  std::string spill_dir = {};  // the job's if empty
-  // If set, the feeder sends the rows again in each epoch and they are not spooled. Hash that
-  // identifies the input files.
+  std::string spill_dir = {};  // empty: Job::spill_dir
+  // Hash that identifies the input files. If set, the feeder sends the rows again in each epoch,
+  // and they are not spooled.
   std::optional<uint64_t> files_hash = {};
 };
 
@@ -43,8 +43,8 @@ struct Job {
   std::string token;
   std::optional<Endpoint> coordinator;
   uint64_t generation = 0;
-  int rank = 0;   // of this process
-  int world = 1;  // processes
+  int rank = 0;   // rank of this process
+  int world = 1;  // number of processes
   std::string host = "localhost";
   std::string listen_host = "127.0.0.1";
   int threads = 1;  // compute threads of this process, shared by its devices
@@ -56,18 +56,18 @@ struct Job {
   PrototxtFile net;
   std::vector<std::string> weights;
   std::string snapshot;  // .solverstate to resume from, or empty
-  std::string run;       // the same for all generations: a later one resumes from its snapshots
-  std::string datasets;  // versions and hashes of the rows, for seals
+  std::string run;       // same for all generations, so that a later one resumes from its snapshots
+  std::string datasets;  // versions and hashes of the data sets, recorded in seals
   std::string model;     // file for the final model, written by rank 0; or empty
   std::vector<std::string> features;
   bool validate = false;
   // Level and stages of the net, added to the solver's.
   int level = 0;
   std::vector<std::string> stages;
-  // `hearth train` only, not part of the JSON: tests before the first iteration and, in nets that
-  // need no rows, in the solver itself; -gpu.
+  // Set by `hearth train` only, not by the JSON. If `local`, the solver itself tests nets that need
+  // no rows, and also tests before the first iteration.
   bool local = false;
-  std::vector<int> gpus;  // of -gpu; see ChooseDevice
+  std::vector<int> gpus;  // devices of the -gpu flag; see ChooseDevice
 
   // The rows.
   std::optional<StreamFds> train, test, results;

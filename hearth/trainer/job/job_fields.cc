@@ -11,8 +11,8 @@ namespace hearth::trainer {
 JobFields::JobFields(const nlohmann::json& object, std::string path)
     : object_(object), path_(std::move(path)) {}
 
-// Call after all fields have been read: reading a field makes it known. A field that this version
-// does not know is an error, because ignoring a setting would train something else.
+// Called after all fields have been read, because reading a field adds it to known_. A field that
+// this version does not know is an error, because ignoring a setting would change the training.
 void JobFields::RejectUnknownFields() const {
   for (const auto& [name, value] : object_.items()) {
     Require(known_.contains(name), ErrorCode::kInvalidArgument,
@@ -22,7 +22,7 @@ void JobFields::RejectUnknownFields() const {
 }
 
 const nlohmann::json* JobFields::Find(const char* name) const {
-  // Also if the field is absent. JSON's null counts as absent: Python writes None as null.
+  // Known even if the field is absent. Null counts as absent, because Python writes None as null.
   known_.insert(name);
   auto it = object_.find(name);
   return it == object_.end() || it->is_null() ? nullptr : &*it;
@@ -30,7 +30,7 @@ const nlohmann::json* JobFields::Find(const char* name) const {
 
 void JobFields::Refuse(const char* name, std::string_view allowed) const {
   const nlohmann::json* value = Find(name);
-  // The token must not reach a log, not even in an error about its format.
+  // The token must not appear in a log, not even in an error about its format.
   const bool secret = std::string_view(name) == "token";
   Throw(ErrorCode::kInvalidArgument, "the job's field \"{}{}\" must be {}, got {}", path_, name,
         allowed,
@@ -55,8 +55,8 @@ std::string JobFields::RequiredString(const char* name) const {
 int64_t JobFields::Integer(const char* name, int64_t fallback, int64_t low, int64_t high) const {
   const nlohmann::json* value = Find(name);
   if (!value) return fallback;
-  // A JSON number above the range of int64_t is unsigned, and its conversion would wrap around: it
-  // is compared before it is converted.
+  // A JSON number above the range of int64_t is unsigned and would wrap around when converted, so
+  // it is compared before the conversion.
   const bool fits =
       value->is_number_integer() &&
       (!value->is_number_unsigned() || value->get<uint64_t>() <= uint64_t{INT64_MAX}) &&

@@ -64,7 +64,7 @@ TEST(JobFieldsTest, IntegersHaveLimits) {
     EXPECT_EQ(CodeOf([&] { (void)fields.Integer(name, 0, least, most); }),
               ErrorCode::kInvalidArgument);
   }
-  // Not -1, which the bits of 2^64 - 1 are as a signed number.
+  // Must not be read as -1, which has the same bits as 2^64 - 1.
   EXPECT_EQ(CodeOf([&] { (void)fields.Integer("huge", 0, INT64_MIN, INT64_MAX); }),
             ErrorCode::kInvalidArgument);
 }

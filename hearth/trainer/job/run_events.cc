@@ -10,7 +10,7 @@
 namespace hearth::trainer {
 namespace {
 
-// Per output: no one follows a curve per class or pixel.
+// Limit of values per output, because curves per class or pixel are of no use.
 constexpr int64_t kMaxValues = 32;
 constexpr size_t kParts = 30;  // bins of a histogram
 
@@ -28,10 +28,10 @@ nlohmann::json OutputsOf(caffe::Net& net) {
 
 nlohmann::json NetEvent(const caffe::Net& net) {
   nlohmann::json layers = nlohmann::json::array();
-  std::map<int, std::string> made_by;  // the layer that last wrote a blob
+  std::map<int, std::string> made_by;  // by blob: the layer that last wrote it
   for (const caffe::NetLayer& layer : net.layers()) {
     const caffe::LayerParameter& param = layer.layer->param();
-    if (param.type() == "Split") {  // inserted by the net: no layer of the prototxt wrote it
+    if (param.type() == "Split") {  // inserted by the net: passes on its bottom's layer
       for (const int blob : layer.top_ids) made_by[blob] = made_by[layer.bottom_ids.front()];
       continue;
     }
@@ -55,9 +55,9 @@ nlohmann::json TestEvent(size_t index, int64_t iteration, caffe::Net& net,
   return {{"event", "validation"}, {"iteration", iteration}, {"net", index}, {"outputs", outputs}};
 }
 
-// Two passes: the bins divide the range of the finite values, which is known only after the first.
-// The largest value would begin a bin after the last one, hence the minimum. Null if no value is
-// finite.
+// Needs two passes, because the bins divide the range of the finite values, which is known only
+// after the first pass. std::min puts the largest value into the last bin instead of one after it.
+// Returns null if no value is finite.
 nlohmann::json HistogramEvent(std::string tag, const caffe::Tensor& values, double scale) {
   const float* const begin = values.data_ptr();
   const float* const end = begin + values.numel();
@@ -90,7 +90,7 @@ std::vector<nlohmann::json> HistogramEvents(caffe::Net& net, double gradient_wei
     if (!event.is_null()) events.push_back(std::move(event));
   };
   for (const caffe::NetParam& param : net.params().all()) {
-    // A shared parameter appears once, under its owner.
+    // A shared parameter is reported once, under its owner.
     if (param.owner >= 0) continue;
     const auto& layer = net.layers()[static_cast<size_t>(param.layer)];
     caffe::Blob& blob = *net.params().learnable()[param.learnable].blob;

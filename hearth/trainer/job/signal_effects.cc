@@ -10,11 +10,11 @@ namespace {
 std::atomic<bool> got_sigint{false}, got_sighup{false};
 static_assert(std::atomic<bool>::is_always_lock_free);
 
-// Stores only: the training thread acts on it after its iteration.
+// Only stores the signal; the training thread reacts after its iteration.
 void Note(int signal) { (signal == SIGINT ? got_sigint : got_sighup) = true; }
 
-// Also handles a signal without an effect, whose default action would end the process. It is
-// recorded rather than ignored, since child processes inherit ignored signals.
+// Also handles a signal that has no effect, because its default action would end the process. The
+// handler is not SIG_IGN, because child processes would inherit it.
 void Install(int signal, struct sigaction* old) {
   struct sigaction action {};
   action.sa_handler = Note;
@@ -33,7 +33,8 @@ SignalEffect ParseSignalEffect(const std::string& flag, const std::string& text)
 
 SignalEffects::SignalEffects(SignalEffect on_sigint, SignalEffect on_sighup)
     : on_sigint_(on_sigint), on_sighup_(on_sighup) {
-  // Before the handlers: signals from before belong to an earlier training of this process.
+  // Cleared before the handlers are installed, because earlier signals belong to an earlier
+  // training of this process.
   got_sigint = got_sighup = false;
   Install(SIGINT, &old_sigint_);
   Install(SIGHUP, &old_sighup_);
@@ -49,7 +50,7 @@ bool SignalEffects::StopIsDue() const {
          (got_sighup && on_sighup_ == SignalEffect::kStop);
 }
 
-// A stop wins: it ends with a snapshot too, unless snapshot_after_train is off.
+// A stop takes precedence, because it also ends with a snapshot unless snapshot_after_train is off.
 SignalEffect SignalEffects::Take() {
   const SignalEffect first = got_sigint.exchange(false) ? on_sigint_ : SignalEffect::kNone;
   const SignalEffect second = got_sighup.exchange(false) ? on_sighup_ : SignalEffect::kNone;

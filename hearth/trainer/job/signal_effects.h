@@ -1,4 +1,4 @@
-// Effects of SIGINT and SIGHUP on a training in the foreground, as in the caffe program.
+// Effects of SIGINT and SIGHUP on a local training, as in the caffe program.
 #pragma once
 
 #include <csignal>
@@ -8,7 +8,7 @@ namespace hearth::trainer {
 
 enum class SignalEffect { kNone, kStop, kSnapshot };
 
-// "stop", "snapshot" or "none"; anything else throws kInvalidArgument naming `flag`.
+// Parses "stop", "snapshot" or "none". Anything else throws kInvalidArgument, which names `flag`.
 SignalEffect ParseSignalEffect(const std::string& flag, const std::string& text);
 
 // Installs the handlers, and restores the old ones on destruction. One at a time per process.
@@ -19,7 +19,7 @@ class SignalEffects {
   SignalEffects(const SignalEffects&) = delete;
   SignalEffects& operator=(const SignalEffects&) = delete;
 
-  // The effect of the signals since the last call; stop takes precedence over snapshot.
+  // Returns the effect of the signals since the last call; stop takes precedence over snapshot.
   SignalEffect Take();
   // Returns true if Take would return kStop.
   bool StopIsDue() const;

@@ -20,7 +20,7 @@ TEST(SignalEffectsTest, EachSignalHasItsConfiguredEffect) {
 
 TEST(SignalEffectsTest, ASignalWithoutAnEffectIsIgnored) {
   SignalEffects effects(SignalEffect::kNone, SignalEffect::kNone);
-  raise(SIGINT);  // by default either would end the process
+  raise(SIGINT);  // by default, either signal would end the process
   raise(SIGHUP);
   EXPECT_FALSE(effects.StopIsDue());
   EXPECT_EQ(effects.Take(), SignalEffect::kNone);

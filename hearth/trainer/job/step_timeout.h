@@ -2,8 +2,8 @@
 
 namespace hearth::trainer {
 
-// Time that a rank may be behind the others: enough for a validation, or for rows that Spark still
-// computes. A lost rank is reported much sooner, by the rendezvous' heartbeat.
+// How long ranks wait for a rank that is behind: enough for a validation, or for rows that Spark is
+// still computing. The rendezvous' heartbeat reports a lost rank much sooner.
 inline constexpr double kStepTimeoutSeconds = 3600;
 
 }  // namespace hearth::trainer

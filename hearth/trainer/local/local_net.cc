@@ -65,8 +65,8 @@ LocalNet::LocalNet(const LocalOptions& options, caffe::Phase phase, bool runs_ba
   }
 }
 
-// No rows means the end of an epoch, and twice in a row an empty source. A net that is not fed by
-// rows counts as one row per batch.
+// If Fetch returns no rows, the epoch has ended; if it does so twice in a row, the source is empty.
+// A net that is not fed by rows counts as one row per batch.
 int64_t LocalNet::Fetch() {
   for (int attempt = 0; attempt < 2; ++attempt) {
     const auto rows = net_->Fetch();

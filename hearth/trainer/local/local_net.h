@@ -11,12 +11,12 @@
 
 namespace hearth::trainer {
 
-// Number of threads of options.threads: one per core if it is 0.
+// Returns options.threads, or the number of cores if it is 0.
 int ComputeThreads(const LocalOptions& options);
 // Folder for spooled rows.
 std::string TemporaryFolder();
 
-// A net on this machine, outside of a training, with the rows that feed it.
+// A net that runs on this machine outside of a training, with the rows that feed it.
 class LocalNet {
  public:
   // Builds options.model for `phase` with the options' level, stages and weights, and sets the
@@ -26,7 +26,8 @@ class LocalNet {
   caffe::Net& net() { return *net_; }
 
   // Reads the next minibatch and returns its number of rows; starts over at the end, as Caffe's
-  // databases do. Returns 1 if no layer is fed by rows: each forward pass has the same weight.
+  // databases do. Returns 1 if no layer is fed by rows, so that each forward pass has the same
+  // weight.
   int64_t Fetch();
 
  private:

@@ -1,4 +1,5 @@
-// Rows of Parquet files for a local training: the child processes that read them and their rings.
+// Reads the rows of Parquet files for a local training, with child processes that write them to
+// rings.
 #pragma once
 
 #include <memory>
@@ -14,7 +15,8 @@ namespace hearth::trainer {
 // Owns the children; destroy it after the readers of the rows.
 class LocalRows {
  public:
-  // The reader's end of a ring with the rows of the net's input layer; null if it has none.
+  // Returns the reader's end of a ring with the rows of the net's input layer, or nullopt if the
+  // net has no input layer.
   std::optional<ring::RingEnd> Open(const caffe::NetParameter& net);
 
  private:

@@ -43,7 +43,7 @@ Job LocalJob(const LocalOptions& options) {
   return job;
 }
 
-// The job owns the descriptors from here on, as if it had inherited them from a worker.
+// Passes ownership of the descriptors to the job, as if it had inherited them from a worker.
 StreamFds Release(ring::RingEnd end) { return {end.memory.Release(), end.signal.Release()}; }
 
 double Now() {
@@ -55,7 +55,7 @@ bool WantsTests(const caffe::SolverParameter& solver) {
   return solver.test_interval() > 0 && solver.test_iter_size() > 0 && solver.test_iter(0) > 0;
 }
 
-// The prototxt's, else that of the snapshot to resume from, else a new one.
+// Returns the prototxt's seed, else the seed of the snapshot to resume from, else a new one.
 uint64_t SeedOf(const caffe::SolverParameter& solver, const std::string& snapshot) {
   if (solver.random_seed() >= 0) return static_cast<uint64_t>(solver.random_seed());
   if (!snapshot.empty()) {
@@ -104,7 +104,7 @@ void LogOutputs(caffe::Net& net, int batch) {
   }
 }
 
-// Forward on the next minibatch.
+// Runs a forward pass on the next minibatch.
 void RunBatch(LocalNet* local, OutputMeans* means) {
   const int64_t rows = local->Fetch();
   caffe::Net& net = local->net();
@@ -117,7 +117,8 @@ void RunBatch(LocalNet* local, OutputMeans* means) {
   means->AddRows(rows);
 }
 
-// The means of the outputs over the iterations; `logs_batches`: logs those of each batch.
+// Returns the means of the outputs over the iterations. If `logs_batches`, also logs each batch's
+// outputs.
 OutputMeans TestMeans(LocalNet* local, int iterations, bool logs_batches) {
   OutputMeans means(local->net().output_names());
   for (int batch = 0; batch < iterations; ++batch) {
@@ -133,7 +134,7 @@ bool WritesFiles(const caffe::Net& net) {
   });
 }
 
-// Logs one line per value, with the difference that the lower precision makes.
+// Logs one line per value, with the difference caused by the lower precision.
 void LogComparison(const LocalOptions& options, const OutputMeans& rounded,
                    const OutputMeans& exact) {
   const std::string& precision = options.settings.precision;
@@ -152,7 +153,7 @@ void LogComparison(const LocalOptions& options, const OutputMeans& rounded,
 }  // namespace
 
 void TrainLocally(const LocalOptions& options) {
-  // First, so that an interrupt while files are read counts as well.
+  // Installed first, so that an interrupt while files are read also takes effect.
   SignalEffects signals(ParseSignalEffect("sigint_effect", options.sigint_effect),
                         ParseSignalEffect("sighup_effect", options.sighup_effect));
   Job job = LocalJob(options);
@@ -166,7 +167,8 @@ void TrainLocally(const LocalOptions& options) {
   if (auto end = rows.Open(caffe::TrainNetOf(SolverOf(job)))) job.train = Release(std::move(*end));
   if (WantsTests(solver)) {
     if (auto end = rows.Open(TestNetOf(job))) {
-      // A stream of rows feeds one net: a second one would need the same rows at another time.
+      // A stream of rows can feed only one net, because a second net would need the same rows at
+      // another time.
       Require(solver.test_iter_size() == 1, ErrorCode::kUnimplemented,
               "{} has {} test nets, and the first is fed by rows; such a net must be the only one",
               options.solver, solver.test_iter_size());
@@ -186,7 +188,7 @@ void TestLocally(const LocalOptions& options) {
   const std::string& precision = options.settings.precision;
   std::optional<OutputMeans> means;
   bool writes_files = false;
-  {  // The net is gone before another one needs its memory.
+  {  // Destroys the net before another one is built, to free its memory.
     LocalNet local(options, caffe::TEST, /*runs_backward=*/false);
     log::Info("Running for {} iterations.", options.iterations);
     means = TestMeans(&local, options.iterations, /*logs_batches=*/true);

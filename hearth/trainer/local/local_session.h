@@ -5,8 +5,8 @@
 
 namespace hearth::trainer {
 
-// Both log to stderr in Caffe's format and throw hearth::Error. Parquet sources are read by a child
-// process, through the same ring as rows from Spark.
+// Both functions log to stderr in Caffe's format and throw hearth::Error. Parquet sources are read
+// by a child process, through the same ring as rows from Spark.
 
 // Trains as the solver specifies; SIGINT and SIGHUP have the effects that the options name.
 void TrainLocally(const LocalOptions& options);

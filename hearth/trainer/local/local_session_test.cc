@@ -62,7 +62,7 @@ class LocalSessionTest : public ::testing::Test {
   TestFolder folder_;
   std::mutex mutex_;
   std::string log_;
-  std::string raise_at_;  // raises signal_ when this is logged
+  std::string raise_at_;  // a log line with this text raises signal_
   int signal_ = SIGINT;
 };
 

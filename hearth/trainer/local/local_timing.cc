@@ -27,7 +27,7 @@ struct Times {
   double total_backward() const { return std::accumulate(backward.begin(), backward.end(), 0.0); }
 };
 
-// On a device, a call returns before its work is done: each layer is timed until the device has
+// On a device, a call returns before its work is done, so each layer is timed until the device has
 // finished.
 void RunOnce(LocalNet& local, Times* times) {
   caffe::Net& net = local.net();

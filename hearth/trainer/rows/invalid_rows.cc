@@ -8,9 +8,10 @@
 namespace hearth::trainer {
 namespace {
 
-// Enough to find the cause, and short enough for a log line and an error.
+// Enough names to find the cause, but few enough for a log line and an error.
 constexpr size_t kNamedRows = 10;
-// Below this number of rows a fraction means little: the first row may be the only invalid one.
+// Below this number of rows, a fraction means little, because the first row may be the only invalid
+// one.
 constexpr int64_t kEnoughRows = 1000;
 constexpr auto kEventInterval = std::chrono::seconds(1);
 
@@ -27,7 +28,8 @@ void InvalidRows::Report(const std::string& row_id, const std::string& reason) {
     if (send) last_event_ = now;
     name = AddName(row_id, reason);
   }
-  // Without the lock: both may wait for the worker, and the threads that decode rows take the lock.
+  // Logs and sends without the lock, because both may wait for the worker, and the threads that
+  // decode rows need the lock.
   if (name) log::Warning("Skipping row {} with its labels: {}", row_id, reason);
   if (send) {
     send_({{"event", "invalid_row"}, {"count", count}, {"row", row_id}, {"reason", reason}});
@@ -57,8 +59,8 @@ bool InvalidRows::IsTooMany(int64_t rows, int64_t bad, bool at_end_of_epoch) con
 void InvalidRows::Check(int64_t rows, int64_t bad, bool at_end_of_epoch) const {
   if (!IsTooMany(rows, bad, at_end_of_epoch)) return;
   std::lock_guard lock(mutex_);
-  // The counts are those of all ranks, so that all come to the same result. A rank that has no
-  // invalid row itself leaves the error to those that can name some.
+  // The counts cover all ranks, so every rank gets the same result. A rank that has no invalid rows
+  // itself does not throw, so that the error comes from a rank that can name some.
   if (named_.empty()) return;
   const std::string allowed = limit_.rows >= 0 ? fmt::format("{}", limit_.rows)
                                                : fmt::format("a fraction of {}", limit_.fraction);

@@ -13,7 +13,7 @@
 
 namespace hearth::trainer {
 
-// Thread-safe: all devices of the process report here.
+// Thread-safe, because all devices of the process report invalid rows here.
 class InvalidRows {
  public:
   using SendEvent = std::function<void(const nlohmann::json&)>;
@@ -24,24 +24,27 @@ class InvalidRows {
   // Logs the first ten rows by name, each once, and sends an "invalid_row" event at most once per
   // second.
   void Report(const std::string& row_id, const std::string& reason);
-  // Keeps the row's name for Check only: it was reported before a restart.
+  // Records the name of a row that was reported before a restart, for the errors of Check and
+  // RejectAllInvalid. Neither logs nor counts it.
   void AddRestoredName(const std::string& row_id, const std::string& reason);
 
   // Throws kDataLoss, naming rows, if `bad` of `rows` rows are more than allowed. Both are summed
-  // over one epoch and all ranks. A fraction is checked from 1000 rows on, and at the end. A
-  // process without invalid rows never throws, so that the error comes from one that can name them.
+  // over one epoch and all ranks. A fraction is checked from 1000 rows on, and at the end of the
+  // epoch. A process without invalid rows never throws, so that the error comes from a process that
+  // can name some.
   void Check(int64_t rows, int64_t bad, bool at_end_of_epoch) const;
-  // Throws kDataLoss, with names as in Check, if all of an epoch's `rows` are invalid.
+  // Called if all `rows` rows of an epoch are invalid: throws kDataLoss, naming rows. Like Check,
+  // does not throw in a process without invalid rows.
   void RejectAllInvalid(int64_t rows) const;
 
-  // Number of reports so far (a row counts again in each epoch), or the value of SetCount plus the
-  // reports since.
+  // Number of reports so far; a row counts again in each epoch. After SetCount, its value plus the
+  // reports since then.
   int64_t count() const;
   // Sets the count over all ranks, including reports before a restart.
   void SetCount(int64_t count);
 
  private:
-  // An invalid row, and why it is invalid.
+  // An invalid row, and the reason why it is invalid.
   struct Named {
     std::string id, reason;
   };

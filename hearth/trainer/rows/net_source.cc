@@ -13,7 +13,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// CaffeOnSpark writes snapshots to the model's folder; a prefix that is an absolute path is kept.
+// As in CaffeOnSpark, snapshots are written to the model's folder, unless the prefix is an absolute
+// path.
 std::string SnapshotPrefix(const Job& job, const caffe::SolverParameter& solver) {
   const std::string model = storage::IsLocal(job.model)
                                 ? fs::absolute(storage::LocalPath(job.model)).string()
@@ -32,8 +33,8 @@ std::string SnapshotPrefix(const Job& job, const caffe::SolverParameter& solver)
   return prefix;
 }
 
-// As with a layer's `source`: a file that is not in the working directory may be in the folder of
-// the net's file.
+// As with a layer's `source`, a file that is not in the working directory is looked up in the
+// folder of the net's file.
 void FindMeanFile(const std::string& folder, caffe::TransformationParameter* transform) {
   const std::string& mean = transform->mean_file();
   if (mean.empty() || mean.starts_with('/') || !storage::Scheme(mean).empty()) return;
@@ -69,13 +70,13 @@ caffe::SolverParameter SolverOf(const Job& job) {
     *solver.mutable_net_param() = NetOf(job.net);
   }
   SetState(job, solver.mutable_train_state());
-  // Without validation rows there is nothing that the solver could test on.
+  // Without validation rows, the solver has nothing to test on.
   if (!job.validate && !job.local) {
     solver.clear_test_iter();
     solver.set_test_interval(0);
   }
   if (!job.local) solver.set_test_initialization(false);
-  // As in the caffe program, weights of the command line replace the solver's.
+  // As in the caffe program, weights from the command line replace the solver's weights.
   if (!job.weights.empty() || !job.snapshot.empty()) solver.clear_weights();
   if (!job.model.empty()) solver.set_snapshot_prefix(SnapshotPrefix(job, solver));
   return solver;

@@ -17,15 +17,15 @@ namespace hearth::trainer {
 // the folder of the job's model if it has one.
 caffe::SolverParameter SolverOf(const Job& job);
 
-// The TEST net: the first that the solver tests or, without a solver, the job's own. The solver
-// must have a test_iter.
+// The TEST net: the solver's first test net or, without a solver, the job's net. The solver must
+// have a test_iter.
 caffe::NetParameter TestNetOf(const Job& job);
 
-// The last minibatch of a fed net; empty for other nets.
+// The last minibatch of a net that is fed by rows; empty for other nets.
 const dataset::Minibatch& LastRows(const caffe::Net& net);
 
-// An open_source that returns `source` for the one input layer of a net. Throws kInvalidArgument
-// for a second one, or if there is no source.
+// Returns a function for NetContext::open_source that returns `source` for the net's input layer.
+// It throws kInvalidArgument if called for a second layer, or if `source` is null.
 std::function<std::shared_ptr<dataset::MinibatchSource>(const caffe::LayerParameter&)> OpenOnce(
     std::shared_ptr<dataset::MinibatchSource> source, std::string stream_name);
 

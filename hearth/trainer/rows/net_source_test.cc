@@ -38,7 +38,7 @@ TEST(NetSourceTest, CommandLineWeightsReplaceTheSolvers) {
   EXPECT_EQ(SolverOf(job).weights_size(), 0);
 }
 
-TEST(NetSourceTest, SnapshotsAreWrittenBesideTheModelUnlessThePrefixIsAbsolute) {
+TEST(NetSourceTest, SnapshotsAreWrittenToTheModelsFolderUnlessThePrefixIsAbsolute) {
   TestFolder folder;
   Job job = TinyJob("snapshot_prefix: \"deep/lenet\"");
   job.model = "file:" + folder.path("models/final.caffemodel");

@@ -17,8 +17,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A wheel installs the program as ENV/lib/pythonX.Y/site-packages/hearth/native/hearth; a build has
-// CHECKOUT/build/native/hearth, with the environment CHECKOUT/.venv.
+// Finds the Python environment of the program. A wheel installs the program as
+// ENV/lib/pythonX.Y/site-packages/hearth/native/hearth. A build creates
+// CHECKOUT/build/native/hearth; its environment is CHECKOUT/.venv.
 std::string InterpreterBeside(const fs::path& program) {
   for (fs::path folder = program.parent_path(); folder.has_relative_path();
        folder = folder.parent_path()) {
@@ -64,14 +65,14 @@ ReaderProcess::ReaderProcess(const Options& options, const ring::RingEnd& writer
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
-  // Every other descriptor is close-on-exec, so only the ring's are inherited; a dup2 onto itself
-  // clears the flag in the child alone.
+  // All descriptors are close-on-exec. A dup2 of the ring's descriptors onto themselves clears the
+  // flag in the child alone, so only these are inherited.
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, ring_fd, ring_fd);
   posix_spawn_file_actions_adddup2(&actions, signal_fd, signal_fd);
-  // A separate process group, so that Ctrl-C stops the training but not the rows that it needs
-  // until it has stopped.
+  // Uses a separate process group, so that Ctrl-C does not end the reader, because the training
+  // needs rows until it has stopped.
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
@@ -89,8 +90,8 @@ ReaderProcess::ReaderProcess(const Options& options, const ring::RingEnd& writer
 
 ReaderProcess::~ReaderProcess() {
   if (pid_ < 0) return;
-  // The reader may be waiting for space in the ring, which is not read any more. Waiting for its
-  // end leaves no zombie.
+  // Kills the reader because it may wait for space in a ring that nothing reads any more, and reaps
+  // it to leave no zombie.
   kill(pid_, SIGTERM);
   waitpid(pid_, nullptr, 0);
 }

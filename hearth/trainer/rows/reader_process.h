@@ -10,7 +10,7 @@
 
 namespace hearth::trainer {
 
-// Owns the child, which the destructor kills. The child's failures arrive through the ring.
+// Owns the child and kills it in the destructor. The child reports failures through the ring.
 class ReaderProcess {
  public:
   // Options of ReaderProcess.
@@ -31,8 +31,8 @@ class ReaderProcess {
   pid_t pid_ = -1;
 };
 
-// The interpreter: $HEARTH_PYTHON, else the python3 of the environment that the running program was
-// installed into, else the first python3 on the PATH.
+// Returns the Python interpreter: $HEARTH_PYTHON, else the python3 of the environment in which the
+// running program is installed, else the first python3 on the PATH.
 std::string PythonInterpreter();
 
 }  // namespace hearth::trainer

@@ -30,7 +30,7 @@ std::string WhyNotCompared(const caffe::TrainingPosition& position) {
 
 }  // namespace
 
-// In the first epoch the feeder may still be sending: the stream has no end yet that could be
+// In the first epoch, the feeder may still be sending rows, so only the rows read so far can be
 // compared.
 std::vector<caffe::SealedRows> RowCheck::Gather(int64_t epoch, const dataset::Minibatch& last) {
   if (!rows_) return {};
@@ -51,7 +51,7 @@ std::vector<caffe::SealedRows> RowCheck::Gather(int64_t epoch, const dataset::Mi
 
 bool RowCheck::RowsMatch(const caffe::TrainingPosition& position) {
   const auto world = static_cast<size_t>(group_.world()), rank = static_cast<size_t>(group_.rank());
-  // A Caffe state has no row hashes, and with another number of ranks the epoch begins again
+  // A Caffe state has no row hashes, and with a different number of ranks the epoch begins again
   // anyway.
   const bool matters = position.has_feed_position() && static_cast<size_t>(position.ranks) == world;
   if (!rows_ || !matters) return true;
@@ -59,8 +59,8 @@ bool RowCheck::RowsMatch(const caffe::TrainingPosition& position) {
     if (rank == 0) RestartEpochOrThrow(position, WhyNotCompared(position));
     return false;
   }
-  // All ranks restart the epoch, or none: each compares its own rows and learns the others'
-  // results. The first rank that differs reports it.
+  // Either all ranks restart the epoch or none, so each rank compares its own rows and receives the
+  // results of the others. The first rank whose rows differ reports it.
   const caffe::SealedRows sealed = position.rows[rank];
   const auto digest = rows_->DigestOf(position.epoch == 0 ? sealed.count : kAll);
   const caffe::SealedRows found{digest.rows, digest.hash};

@@ -62,7 +62,7 @@ class RowCheckTest : public ::testing::Test {
     return position;
   }
 
-  // The results of both ranks, and what they logged.
+  // Returns the results of both ranks; logged_ gets their warnings.
   std::vector<bool> Confirm(const Job& job, uint64_t second_factor,
                             const caffe::TrainingPosition& position) {
     std::mutex mutex;
@@ -114,7 +114,7 @@ TEST_F(RowCheckTest, ASealWithAnOlderHashCannotBeCompared) {
   EXPECT_THAT(logged_, HasSubstr("cannot be compared: m_iter_20.hearth.json has them by hash"));
 }
 
-// With another number of ranks the epoch begins again anyway.
+// With a different number of ranks, the epoch begins again anyway.
 TEST_F(RowCheckTest, AnotherNumberOfRanksIsNotCompared) {
   caffe::TrainingPosition other = Position();
   other.ranks = 3;

@@ -1,4 +1,4 @@
-// Names rows in results and in messages.
+// Ids of rows in results and in messages.
 #pragma once
 
 #include <fmt/format.h>
@@ -10,8 +10,8 @@
 
 namespace hearth::trainer {
 
-// The row's `id` or `SampleID` column; if there is none or it is null, the row number with eight
-// digits.
+// The row's `id` or `SampleID` column. If there is none or it is null, the
+// `running_number` of the row with eight digits.
 inline std::string RowId(const batch::BatchView& batch, int64_t row, int64_t running_number) {
   for (const char* name : {"id", "SampleID"}) {
     const batch::ColumnView* column = batch.FindColumn(name);

@@ -17,9 +17,9 @@ struct RowSource {
   std::vector<std::string> columns;  // empty: all
 };
 
-// The source of the layer that is fed by rows in the net's state (phase, level, stages), if there
-// is one. Throws kUnimplemented, naming the layer, for sources that need Spark or are not
-// supported.
+// Returns the source of the layer that is fed by rows in the net's state (phase, level, stages), or
+// nullopt if no layer is. Throws kUnimplemented, naming the layer, for sources that need Spark or
+// are not supported.
 std::optional<RowSource> RowSourceOf(const caffe::NetParameter& net);
 
 }  // namespace hearth::trainer

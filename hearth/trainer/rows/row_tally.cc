@@ -6,8 +6,8 @@
 
 namespace hearth::trainer {
 
-// Rows that are replayed to reach a saved position were counted when they were first read; their
-// names are collected again for the error message.
+// Rows that are replayed to reach a saved position were counted when they were first read, so only
+// their names are collected again for the error message.
 bool RowTally::Report(const std::string& row_id, const std::string& reason) {
   if (replayed_ >= 0) {
     invalid_rows_.AddRestoredName(row_id, reason);
@@ -23,8 +23,8 @@ void RowTally::AddStep(double rows, int64_t invalid) {
   counts_.all_bad += invalid;
   counts_.rows += std::lround(rows) + invalid;
   SetCount();
-  // A step without rows on all ranks ends the epoch. Counts start again; the size of the whole
-  // epoch remains for CheckLimit.
+  // The epoch ends with a step in which no rank has rows. The counts then start again; the size of
+  // the whole epoch is stored for CheckLimit.
   const bool over = rows == 0;
   if (over) counts_.whole_epoch = counts_.rows;
   CheckLimit(over);
@@ -40,8 +40,8 @@ void RowTally::SetCount() {
   if (sets_count_) invalid_rows_.SetCount(counts_.all_bad);
 }
 
-// All epochs have the same rows. The beginning of a later one may happen to have most of its
-// invalid rows, so it is not checked alone, but together with the epochs before it.
+// All epochs have the same rows. A later epoch may happen to begin with most of its invalid rows,
+// so these are compared with the size of the whole epoch.
 void RowTally::CheckLimit(bool at_end_of_epoch) const {
   const int64_t rows = std::max(counts_.rows, counts_.whole_epoch);
   invalid_rows_.Check(rows, counts_.bad, at_end_of_epoch);
@@ -57,7 +57,8 @@ void RowTally::ResumeAt(const caffe::TrainingPosition& position, int64_t rows, i
     counts_.all_bad -= std::min(counts_.all_bad, counts_.bad);
     counts_.rows = counts_.bad = 0;
   }
-  if (job_.run.empty() || position.run != job_.run) counts_.all_bad = 0;  // another run's
+  // Rows of another run do not count.
+  if (job_.run.empty() || position.run != job_.run) counts_.all_bad = 0;
   invalid_rows_.SetCount(counts_.all_bad);
 }
 

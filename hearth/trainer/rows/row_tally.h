@@ -10,32 +10,34 @@
 
 namespace hearth::trainer {
 
-// Used by one device's thread; all ranks call the same functions with the same numbers, except
-// Report.
+// Used by one device's thread. Except for Report, all ranks call the same functions with the same
+// numbers.
 class RowTally {
  public:
-  // `device`: of this process. The first one reports the total to `invalid_rows`. Both parameters
-  // must outlive it.
+  // `device` is the index of the device in this process; device 0 reports the total to
+  // `invalid_rows`. `job` and `invalid_rows` must outlive the tally.
   RowTally(const Job& job, InvalidRows& invalid_rows, int device)
       : job_(job), invalid_rows_(invalid_rows), sets_count_(device == 0) {}
 
-  // A row of this rank is invalid. Returns false if it is replayed, and so counted already.
+  // Reports an invalid row of this rank. Returns false if the row is being replayed and has already
+  // been counted.
   bool Report(const std::string& row_id, const std::string& reason);
 
-  // After every step with the rows and invalid rows of all ranks; a step without rows ends the
-  // epoch. Throws if there are too many invalid rows.
+  // Called after every step with the numbers of valid and invalid rows of all ranks. A step without
+  // rows ends the epoch. Throws if there are too many invalid rows.
   void AddStep(double rows, int64_t invalid);
-  // After a validation that skipped `invalid` rows.
+  // Called after a validation that skipped `invalid` rows.
   void AddValidation(int64_t invalid);
-  // Throws if there are too many invalid rows. At the end of an epoch also if all are.
+  // Throws if there are too many invalid rows or, at the end of an epoch, if all rows are invalid.
   void CheckLimit(bool at_end_of_epoch) const;
 
-  // Invalid rows between these calls are replayed while the feed skips to a position; returns their
-  // number.
+  // Called before and after the feed replays rows to reach a position. EndReplay returns the number
+  // of invalid rows among the replayed ones.
   void BeginReplay() { replayed_ = 0; }
   int64_t EndReplay();
-  // Continues the counts at a position. `rows`, `bad`: rows of all ranks that were replayed to
-  // reach it in its epoch; they are used where an older seal lacks the counts.
+  // Continues the counts at a position. `rows` and `bad` are the numbers of rows and invalid rows
+  // of all ranks that were replayed to reach it; they are used if the seal is too old to contain
+  // the counts.
   void ResumeAt(const caffe::TrainingPosition& position, int64_t rows, int64_t bad);
 
   const caffe::RowCounts& counts() const { return counts_; }

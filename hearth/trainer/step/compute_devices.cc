@@ -35,7 +35,7 @@ std::vector<int> FindGpus(const std::string& flag) {
   if (flag.empty()) return {};
   const size_t count = caffe::CountCudaDevices();
   if (count > 0) return ParseGpus(flag, count);
-  // No error: scripts for Caffe pass -gpu, also on machines where a driver is missing.
+  // Not an error, because scripts for Caffe pass -gpu even on machines without a driver.
   log::Warning("-gpu {}: no CUDA device is available to this process; using the CPU", flag);
   return {};
 }
@@ -47,7 +47,8 @@ caffe::ComputeDevice FindDevice(const std::string& flag) {
 
 caffe::ComputeDevice ChooseDevice(const std::vector<int>& gpus,
                                   const caffe::SolverParameter& solver, int index) {
-  // Devices are used in turn, so that more threads than devices share them evenly.
+  // Devices are assigned round-robin, so that threads share them evenly if there are more threads
+  // than devices.
   const auto turn = static_cast<size_t>(index);
   if (!gpus.empty()) return caffe::CudaDevice(static_cast<size_t>(gpus[turn % gpus.size()]));
   if (solver.solver_mode() != caffe::SolverParameter::GPU) return {};
@@ -57,7 +58,7 @@ caffe::ComputeDevice ChooseDevice(const std::vector<int>& gpus,
 }
 
 bool OpenDevice(collective::Group& group, const caffe::ComputeDevice& device, double timeout_s) {
-  // Simulated devices, which are the CPU, are distinguished by the rank.
+  // All simulated devices are the CPU, so the rank's index on its host replaces the device index.
   const int own =
       device.device.is_cpu() ? group.host_index() : static_cast<int>(device.device.index);
   return group.OpenDevice(device.separate ? own : -1, Deadline::After(timeout_s));

@@ -24,8 +24,9 @@ DeviceTrainer::DeviceTrainer(const Job& job, DeviceOptions options)
 
 void DeviceTrainer::Run() {
   caffe::SetThreadCount(std::max(1, job_.threads / job_.settings.devices));
-  // The snapshot is loaded before the devices share weights, which keeps only the first one's
-  // memory. The validator comes later still: its net uses the weights of the training net.
+  // The snapshot is loaded before the devices share weights, because afterwards only device 0's
+  // memory is used. The validator is built last, because its net uses the weights of the training
+  // net.
   BuildSolver();
   Start();
   ShareWeights();
@@ -34,12 +35,12 @@ void DeviceTrainer::Run() {
   solver_->Solve();
   tally_.CheckLimit(/*at_end_of_epoch=*/true);
   outcome_.iteration = solver_->iteration();
-  // Before the model is written: ranks that have diverged must not leave a model behind.
+  // Checked before the model is written, so that no model is left behind if ranks have diverged.
   outcome_.weights_sha256 = CheckEqualWeights(*options_.group, *solver_);
   if (is_root() && !job_.model.empty()) outcome_.model = WriteFinalModel(job_.model, *solver_);
 }
 
-// A single rank waits for no one.
+// A single rank has no other rank with which to average weights.
 int DeviceTrainer::SyncEvery() const {
   return options_.group->world() > 1 ? job_.settings.sync_every : 1;
 }
@@ -48,7 +49,7 @@ caffe::NetContext DeviceTrainer::Context() const {
   caffe::NetContext context;
   context.device = device_;
   if (job_.settings.algorithms == "fastest") caffe::UseFastestAlgorithms();
-  context.share_diffs = true;  // no one reads a blob's diff after backward
+  context.share_diffs = true;  // nothing reads a blob's diff after backward
   context.precision = caffe::ParsePrecision(job_.settings.precision);
   context.resize_images = job_.settings.resize;
   context.transform_threads = job_.settings.transform_threads;
@@ -109,14 +110,14 @@ void DeviceTrainer::Start() {
   start.MoveTo(*position, &tally_);
 }
 
-// Devices of one process share their weights if only updates change them.
+// Devices of one process share their weights if only the solver's updates change them.
 void DeviceTrainer::ShareWeights() {
   if (job_.settings.devices == 1 || SyncEvery() > 1 || !solver_->CanShareWeights()) return;
   collective::Group& team = *options_.team->groups[static_cast<size_t>(options_.device)];
   const auto wait = [&team] { team.Barrier(Deadline::After(kStepTimeoutSeconds)); };
   if (options_.device == 0) options_.team->first = solver_.get();
-  // Twice: `first` is set before another device reads it, and no device trains before all share the
-  // weights.
+  // The first wait ensures that `first` is set before another device reads it, the second one that
+  // no device trains before all share the weights.
   wait();
   solver_->ShareWeights(*options_.team->first, options_.device, job_.settings.devices, wait);
   wait();
@@ -142,7 +143,7 @@ void DeviceTrainer::AnnounceStart() {
   }
   if (!is_root()) return;
   options_.send(NetEvent(solver_->net()));
-  if (solver_->net().batch_size() > 0) {  // else the net's layers produce their rows
+  if (solver_->net().batch_size() > 0) {  // 0 if the net's layers produce their rows
     log::Info(
         "Effective batch {} = {} rows x {} devices x {} processes x iter_size {}, lr = {:.6g}",
         reports_->effective_batch(), solver_->net().batch_size(), job_.settings.devices, job_.world,
@@ -157,8 +158,7 @@ void DeviceTrainer::AnnounceStart() {
 }
 
 void DeviceTrainer::OnGradient() {
-  // All ranks have the same sums here, so that all throw in the same step if too many rows are
-  // invalid.
+  // All ranks have the same sums here, so if too many rows are invalid, all throw in the same step.
   tally_.AddStep(RowsOfStep(*sync_, solver_->net()), sync_->total_invalid_rows());
 }
 
@@ -173,7 +173,7 @@ void DeviceTrainer::HandleSignals() {
   const SignalEffect effect = options_.signals ? options_.signals->Take() : SignalEffect::kNone;
   if (effect == SignalEffect::kStop) sync_->RequestStop();
   if (effect != SignalEffect::kSnapshot) return;
-  // Snapshots are collective, so ranks learn of them with the next step's gradients.
+  // Snapshots are collective, so the request is sent to all ranks with the next step's gradients.
   if (options_.group->world() == 1) {
     solver_->RequestSnapshot();
   } else {
@@ -182,7 +182,8 @@ void DeviceTrainer::HandleSignals() {
 }
 
 void DeviceTrainer::Validate(int iteration) {
-  // Counted by the iteration, so that a resumed run tests on the same rows as an uninterrupted one.
+  // The validation's number follows from the iteration, so that a resumed run tests on the same
+  // rows as an uninterrupted one.
   const Validator::Result result = validator_->Run(iteration / solver_->param().test_interval());
   tally_.AddValidation(result.invalid_rows);
   options_.invalid_rows->Check(result.rows + result.invalid_rows, result.invalid_rows,

@@ -27,13 +27,13 @@ namespace hearth::trainer {
 
 // Shared by the device threads of one process.
 struct DeviceTeam {
-  std::vector<std::unique_ptr<collective::Group>> groups;  // of these threads alone, one per thread
-  caffe::Solver* first = nullptr;                          // device 0's, once it is built
+  std::vector<std::unique_ptr<collective::Group>> groups;  // of this process, one per thread
+  caffe::Solver* first = nullptr;                          // solver of device 0, once it is built
 };
 
-// Options of DeviceTrainer. Its pointers stay valid while it lives.
+// Options of DeviceTrainer. The pointers must stay valid as long as the trainer exists.
 struct DeviceOptions {
-  int device = 0;  // of this process
+  int device = 0;  // index in this process
   DeviceTeam* team = nullptr;
   collective::Group* group = nullptr;
   std::shared_ptr<dataset::MinibatchSource> rows;
@@ -54,17 +54,17 @@ struct TrainOutcome {
   std::string weights_sha256;
 };
 
-// Everything but iteration() belongs to the device's thread.
+// Only the device's thread uses it, except for iteration().
 class DeviceTrainer final : private caffe::SolverObserver {
  public:
   DeviceTrainer(const Job& job, DeviceOptions options);
 
   // Builds the net, copies rank 0's weights, trains to the end, and checks that all ranks ended
-  // with the same bits. Waits for other ranks for at most kStepTimeoutSeconds at a time. Throws the
-  // first failure, such as those of Group::Run.
+  // with bit-identical weights. Waits for other ranks for at most kStepTimeoutSeconds at a time.
+  // Throws the first failure, for example an error of Group::Run.
   void Run();
 
-  // The last finished iteration, -1 before the first; any thread.
+  // The last finished iteration, or -1 before the first one. Any thread may call it.
   int64_t iteration() const { return iteration_; }
   const TrainOutcome& outcome() const { return outcome_; }
 
@@ -81,7 +81,7 @@ class DeviceTrainer final : private caffe::SolverObserver {
   bool is_root() const { return options_.group->rank() == 0; }
   int SyncEvery() const;
   caffe::NetContext Context() const;
-  caffe::NetContext ForwardContext() const;  // of nets that only run forward
+  caffe::NetContext ForwardContext() const;  // for nets that only run forward
   caffe::SolverOptions Options();
   void BuildSolver();
   void Start();

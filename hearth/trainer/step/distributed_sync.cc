@@ -10,9 +10,9 @@
 namespace hearth::trainer {
 namespace {
 
-// Positions of the control values, which are summed over the ranks with the gradients: a request is
-// above 0 if any rank has made it, so that all ranks act on it after the same step. As float32,
-// counts are exact up to 2^24.
+// Indices of the control values, which are summed over the ranks together with the gradients. The
+// sum of a request is above 0 if any rank has made it, so all ranks act on it after the same step.
+// Counts are float32, so they are exact up to 2^24.
 enum Control { kWeight, kStop, kInvalidRows, kSnapshot };
 
 }  // namespace
@@ -37,7 +37,8 @@ std::unique_ptr<collective::BucketReducer> DistributedSync::MakeReducer(
 
 caffe::GradientSync::Result DistributedSync::Finish(double local_weight) {
   controls_[kWeight] = static_cast<float>(local_weight);
-  // A stop stays requested, as the ranks end after this step; a snapshot is requested once.
+  // The stop request is not reset, because the ranks end after this step. A snapshot is requested
+  // once.
   controls_[kStop] = stop_requested_.load() ? 1.0f : 0.0f;
   controls_[kSnapshot] = snapshot_requested_.exchange(false) ? 1.0f : 0.0f;
   controls_[kInvalidRows] = std::exchange(invalid_rows_, 0.0f);
@@ -52,8 +53,8 @@ caffe::GradientSync::Result DistributedSync::Finish(double local_weight) {
   return {total_weight_, gradient_weight_, controls_[kStop] > 0, controls_[kSnapshot] > 0};
 }
 
-// Each slice with the padding behind it: the reducer takes ranges that follow each other without
-// gaps. Padding is zero and stays zero in a sum.
+// Each size includes the padding after the slice, because the reducer requires ranges without gaps.
+// Padding is zero and stays zero when it is summed.
 std::vector<size_t> PaddedSizes(const caffe::ParamLayout& layout) {
   std::vector<size_t> sizes;
   for (size_t i = 0; i < layout.slices.size(); ++i) {

@@ -7,7 +7,7 @@
 namespace hearth::trainer {
 namespace {
 
-// Of every mode: the number of iterations between averages is 1 where gradients are summed.
+// Tests every mode. The parameter is `every`: 1 sums gradients, other values average weights.
 class ControlValues : public DistributedSyncTest, public ::testing::WithParamInterface<int> {};
 
 INSTANTIATE_TEST_SUITE_P(Modes, ControlValues, ::testing::Values(1, 10));
@@ -19,7 +19,7 @@ TEST_P(ControlValues, AreSummedOverAllRanksInEveryRound) {
         for (int round = 0; round < 3; ++round) {
           for (int bad = 0; bad < rank; ++bad) sync.AddInvalidRow();
           EXPECT_FLOAT_EQ(sync.Finish(0.5 * rank).all, 1.5);
-          EXPECT_EQ(sync.total_invalid_rows(), 3);  // of 0, 1 and 2
+          EXPECT_EQ(sync.total_invalid_rows(), 3);  // the sum of 0, 1 and 2
           EXPECT_FLOAT_EQ(sync.total_weight(), 1.5);
         }
       },

@@ -16,10 +16,11 @@ std::string CheckEqualWeights(collective::Group& group, caffe::Solver& solver) {
   const std::string_view bytes(reinterpret_cast<const char*>(data.data_ptr()),
                                static_cast<size_t>(data.nbytes()));
   const std::string sha256 = Sha256Hex(bytes);
-  // 60 bits, so that the number is not negative. The largest ~hash is that of the smallest hash:
-  // one operation finds both ends.
+  // Uses 60 bits, so that the number is not negative. The smallest hash has the largest complement,
+  // so one kMax operation finds both the largest and the smallest hash.
   const auto hash = static_cast<int64_t>(std::stoull(sha256.substr(0, 15), nullptr, 16));
-  int64_t largest[] = {hash, ~hash};  // equal on all ranks only if all hashes are equal
+  // All ranks get their own values back only if all hashes are equal.
+  int64_t largest[] = {hash, ~hash};
   group.AllReduce(largest, 2, collective::DataType::kInt64, collective::Op::kMax,
                   Deadline::After(kStepTimeoutSeconds));
   Require(largest[0] == hash && largest[1] == ~hash, ErrorCode::kInternal,
@@ -32,7 +33,8 @@ std::string WriteFinalModel(const std::string& uri, caffe::Solver& solver) {
   constexpr std::string_view kEnding = ".h5";
   const bool hdf5 = solver.param().snapshot_format() == caffe::SolverParameter::HDF5;
   std::string model = uri;
-  // The ending follows from the format, since readers and writers choose the format by it.
+  // The extension must match the format, because readers and writers choose the format by the
+  // extension.
   if (model.ends_with(kEnding)) model.resize(uri.size() - kEnding.size());
   if (hdf5) model += kEnding;
   caffe::MakeFolderOf(model);

@@ -1,4 +1,4 @@
-// The weights at the end of a training: their check and their file.
+// Checks and writes the weights at the end of a training.
 #pragma once
 
 #include <string>
@@ -8,12 +8,12 @@
 
 namespace hearth::trainer {
 
-// Returns the SHA-256 of the weights. Collective; throws as Group::Run does, and kInternal if those
-// of other ranks differ: otherwise diverged ranks would go unnoticed.
+// Returns the SHA-256 of the weights. Collective. Throws as Group::Run does, and kInternal if the
+// ranks' weights differ, which would otherwise go unnoticed.
 std::string CheckEqualWeights(collective::Group& group, caffe::Solver& solver);
 
-// Writes the model as `uri`, with the format of the snapshots, and returns the file's name, whose
-// ending says the format (CaffeOnSpark's rule).
+// Writes the model to `uri`, in the format of the snapshots. Returns the file's name, whose
+// extension is changed to match the format, as in CaffeOnSpark.
 std::string WriteFinalModel(const std::string& uri, caffe::Solver& solver);
 
 }  // namespace hearth::trainer

@@ -30,7 +30,7 @@ TEST(CheckEqualWeightsTest, ReturnsTheSameHashOnAllRanks) {
   EXPECT_EQ(hashes.begin()->size(), 64U);
 }
 
-// A single bit of one rank's weights: no other sign of it exists.
+// Changes a single bit of one rank's weights, which has no other visible effect.
 TEST(CheckEqualWeightsTest, FailsOnEveryRankIfOneDiffers) {
   for (const int other : {0, 2}) {
     RunGroupThreads(3, [&](collective::Group& group) {
@@ -47,7 +47,7 @@ TEST(CheckEqualWeightsTest, FailsOnEveryRankIfOneDiffers) {
 TEST(WriteFinalModelTest, TheFormatIsThatOfTheSnapshots) {
   const TestFolder folder;
   const auto binary = ConstantSolver(), hdf5 = ConstantSolver("snapshot_format: HDF5");
-  const std::string plain = folder.path("new/final.caffemodel");  // the folder is created
+  const std::string plain = folder.path("new/final.caffemodel");  // the folder does not exist yet
   EXPECT_EQ(WriteFinalModel(plain, *binary), plain);
   EXPECT_EQ(WriteFinalModel(plain + ".h5", *binary), plain) << "the name must not lie";
   EXPECT_EQ(WriteFinalModel(plain, *hdf5), plain + ".h5");

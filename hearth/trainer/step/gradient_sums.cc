@@ -3,8 +3,8 @@
 namespace hearth::trainer {
 namespace {
 
-// The control values are chunk 0: buckets are launched from the back, so this one is last, when the
-// weight of this rank is known.
+// The control values are chunk 0. Buckets are launched from the back, so this chunk is reduced
+// last, when the weight of this rank is known.
 constexpr size_t kControlChunks = 1;
 
 }  // namespace
@@ -37,8 +37,8 @@ bool DeviceGradientSum::TakeDeviceDiff(const caffe::Tensor& diff) {
 
 void DeviceGradientSum::GradientReady(size_t index) { reducer_->Ready(index); }
 
-// Control values are in host memory and the gradients are not, hence a second operation, of a few
-// bytes.
+// The control values need a second, small operation, because they are in host memory and the
+// gradients are not.
 void DeviceGradientSum::WaitForSum(Deadline deadline) {
   reducer_->Wait(deadline);
   SumControls(deadline);

@@ -36,7 +36,7 @@ class DeviceGradientSum final : public DistributedSync {
  private:
   void WaitForSum(Deadline deadline) override;
 
-  std::vector<size_t> gradients_;  // padded floats of each parameter
+  std::vector<size_t> gradients_;  // number of floats of each parameter, with padding
   caffe::Tensor diff_;
   std::unique_ptr<collective::BucketReducer> reducer_;
 };

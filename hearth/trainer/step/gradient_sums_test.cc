@@ -15,7 +15,7 @@ TEST_F(GradientSumsTest, SumsGradientsAndWeightsOfAllRanksInEveryRound) {
     caffe::Tensor diff = sync.AllocateDiff(Layout());
     for (int round = 0; round < 3; ++round) {
       diff.fill_(rank + round);
-      // Ranks finish their layers in different orders; one of them reports no layer at all.
+      // Ranks report their layers in different orders; one rank reports no layer at all.
       if (rank == 0) {
         for (const size_t index : {2, 1, 0}) sync.GradientReady(index);
       } else if (rank == 1) {

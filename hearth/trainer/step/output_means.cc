@@ -12,7 +12,7 @@ void OutputMeans::Add(size_t index, std::span<const float> values, int64_t first
   Output& output = outputs_.at(index);
   if (rows == 0) return;
   if (output.kind == Kind::kUnknown) {
-    // A minibatch of one row does not tell the kinds apart, and need not: both give the same mean.
+    // With a minibatch of one row, the kinds cannot be distinguished, but both yield the same mean.
     output.kind = first_dimension == rows ? Kind::kPerRow : Kind::kPerBatch;
   }
   const bool per_row = output.kind == Kind::kPerRow && first_dimension == rows;
@@ -22,8 +22,9 @@ void OutputMeans::Add(size_t index, std::span<const float> values, int64_t first
           "output \"{}\" has {} values for a minibatch of {} rows, but had {} before: its mean is "
           "not defined",
           names_[index], size, rows, output.sum.size());
-  // Mean over rows: sum over minibatches b of rows(b) x value(b), divided by all rows. An output
-  // with a value per row is summed over its rows instead; both have the same weight per row.
+  // The mean over rows is the sum over all minibatches b of rows(b) * value(b), divided by the
+  // number of all rows. An output with a value per row is summed over its rows instead, which gives
+  // each row the same weight.
   const double weight = per_row ? 1.0 : static_cast<double>(rows);
   for (size_t i = 0; i < values.size(); ++i) output.sum[i % size] += weight * values[i];
 }
@@ -35,8 +36,8 @@ std::vector<int64_t> OutputMeans::sizes() const {
 }
 
 std::vector<double> OutputMeans::Pack(const std::vector<int64_t>& sizes) const {
-  // The layout is the same on all ranks: the rows, then the sums of all outputs, with zeros from a
-  // rank that had no rows. One all-reduce then adds everything.
+  // The layout is the same on all ranks, so that one all-reduce adds everything: the number of
+  // rows, then the sums of all outputs, which are 0 on a rank without rows.
   std::vector<double> packed{rows_};
   for (size_t i = 0; i < outputs_.size(); ++i) {
     std::vector<double> sum = outputs_[i].sum;

@@ -8,20 +8,21 @@
 
 namespace hearth::trainer {
 
-// One mean per output blob. An output with one entry per row is averaged over its rows; any other
-// (accuracy, loss) counts as the value of each of the minibatch's rows. One thread.
+// Computes one mean per output blob. An output with one entry per row is averaged over its rows.
+// The value of any other output (accuracy, loss) counts for each row of its minibatch. Used by one
+// thread.
 class OutputMeans {
  public:
   explicit OutputMeans(std::vector<std::string> names);
 
-  // Adds the values of output `index` in a minibatch of `rows` rows; `first_dimension` is its
-  // shape[0], 0 for a scalar. Throws kInvalidArgument if an output's size differs between
-  // minibatches.
+  // Adds the values of output `index` for a minibatch of `rows` rows. `first_dimension` is the
+  // output's shape[0], or 0 for a scalar. Throws kInvalidArgument if an output's size differs
+  // between minibatches.
   void Add(size_t index, std::span<const float> values, int64_t first_dimension, int64_t rows);
   void AddRows(int64_t rows) { rows_ += static_cast<double>(rows); }
 
-  // All sums and the row count as one array, to be summed over ranks: a rank without minibatches
-  // takes the sizes from `sizes` (per output, from another rank).
+  // Pack returns the row count and all sums as one array, to be summed over the ranks. `sizes` are
+  // the sizes of all outputs, which a rank without minibatches does not know itself.
   std::vector<int64_t> sizes() const;
   std::vector<double> Pack(const std::vector<int64_t>& sizes) const;
   static std::vector<std::vector<float>> MeansOf(std::span<const double> packed,

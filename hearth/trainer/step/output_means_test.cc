@@ -40,7 +40,7 @@ TEST(OutputMeansTest, DistinguishesPerClassOutputsFromRows) {
   const std::vector<float> classes{0.5f, 1.0f};
   means.Add(0, classes, 2, 8);
   means.AddRows(8);
-  means.Add(0, classes, 2, 2);  // as many rows as classes must not change its interpretation
+  means.Add(0, classes, 2, 2);  // as many rows as classes, but it is still an output per class
   means.AddRows(2);
   EXPECT_THAT(MeansOf(means)[0], ElementsAre(FloatEq(0.5f), FloatEq(1.0f)));
 }

@@ -3,8 +3,8 @@
 namespace hearth::trainer {
 namespace {
 
-// A progress bar moves smoothly with five updates a second. Its rate is a mean over the window,
-// since single iterations vary.
+// A progress bar moves smoothly with five updates a second. The rate is a mean over a window,
+// because single iterations vary.
 constexpr auto kUpdateInterval = std::chrono::milliseconds(200);
 constexpr auto kWindow = std::chrono::seconds(5);
 
@@ -38,8 +38,8 @@ std::optional<ProgressUpdate> Progress::OnIteration(int64_t iteration, double lo
   if (updated_ && !last && now - last_update_ < kUpdateInterval) return std::nullopt;
   updated_ = true;
   last_update_ = now;
-  // Marks are kept per update, not per iteration, so that the window stays small; one mark older
-  // than the window remains as its beginning.
+  // Marks are stored per update, not per iteration, so that the window stays small. One mark older
+  // than the window is kept as its beginning.
   while (window_.size() > 1 && now - window_[1].at >= kWindow) window_.pop_front();
   const Mark& from = window_.front();
   const double elapsed = Seconds(now - from.at);

@@ -21,15 +21,15 @@ struct ProgressUpdate {
   nlohmann::json ToJson() const;
 };
 
-// Computes progress figures (rate, time left) from finished iterations. One thread.
+// Computes progress figures (rate, time left) from finished iterations. Used by one thread.
 class Progress {
  public:
   using Clock = std::chrono::steady_clock;
 
   Progress(int64_t first_iter, int64_t max_iter, int64_t effective_batch, Clock::time_point start);
 
-  // `rows`: of all ranks in this iteration. Returns an update at most five times a second, and
-  // always for the last iteration.
+  // `rows` is the number of rows of all ranks in this iteration. Returns an update at most five
+  // times a second, and always for the last iteration.
   std::optional<ProgressUpdate> OnIteration(int64_t iteration, double loss, double lr, double rows,
                                             Clock::time_point now);
 

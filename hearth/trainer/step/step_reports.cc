@@ -16,8 +16,8 @@ int64_t EffectiveBatch(const Job& job, caffe::Solver& solver) {
 
 }  // namespace
 
-// Weights are in minibatches of the full size (GradientStep); a net that produces its own rows
-// counts one per minibatch.
+// total_weight() counts full minibatches (GradientStep). If the net produces its own rows, each
+// minibatch counts as one row.
 double RowsOfStep(const DistributedSync& sync, const caffe::Net& net) {
   return sync.total_weight() * static_cast<double>(std::max<int64_t>(1, net.batch_size()));
 }
@@ -45,14 +45,15 @@ void StepReports::OnIteration(const caffe::IterationReport& report, int64_t inva
 }
 
 void StepReports::SendProgress(const caffe::IterationReport& report, int64_t invalid_rows) {
-  // A root that ran out of rows has no loss for the rest of the epoch.
+  // If the root has run out of rows, its loss is NaN for the rest of the epoch, so the last loss is
+  // reported.
   if (std::isfinite(report.smoothed_loss)) last_loss_ = report.smoothed_loss;
   auto update = progress_.OnIteration(report.iteration, last_loss_, report.learning_rate,
                                       RowsOfStep(sync_, solver_.net()), Progress::Clock::now());
   if (!update) return;
   nlohmann::json event = update->ToJson();
   event["invalid_rows"] = invalid_rows;
-  // Otherwise the blobs still hold the values of an earlier minibatch.
+  // Without rows, the blobs still contain the values of an earlier minibatch.
   const bool has_rows = report.rows > 0 || solver_.net().batch_size() == 0;
   if (has_rows) event["outputs"] = OutputsOf(solver_.net());
   send_(event);

@@ -1,4 +1,4 @@
-// The events about a rank's steps: progress and histograms on rank 0, times on every rank.
+// Sends events about a rank's steps: progress and histograms on rank 0, times on every rank.
 #pragma once
 
 #include <cstdint>
@@ -18,14 +18,14 @@ class StepReports {
  public:
   using SendEvent = std::function<void(const nlohmann::json&)>;
 
-  // Measures from now on. All references must outlive it.
+  // Starts measuring. All references must outlive the StepReports.
   StepReports(const Job& job, int rank, caffe::Solver& solver, const DistributedSync& sync,
               SendEvent send);
 
-  // `invalid_rows`: of all ranks so far.
+  // `invalid_rows` is the number of invalid rows of all ranks so far.
   void OnIteration(const caffe::IterationReport& report, int64_t invalid_rows);
 
-  // Rows of all ranks behind an update.
+  // Number of rows of all ranks per update of the weights.
   int64_t effective_batch() const { return effective_batch_; }
 
  private:
@@ -43,7 +43,7 @@ class StepReports {
   float last_loss_ = 0;
 };
 
-// Rows of all ranks in the last step.
+// Number of rows of all ranks in the last step.
 double RowsOfStep(const DistributedSync& sync, const caffe::Net& net);
 
 }  // namespace hearth::trainer

@@ -27,7 +27,7 @@ class StepReportsTest : public ::testing::Test {
     reports_.emplace(job_, rank, *solver_, *sync_,
                      [this](const json& event) { events_.push_back(event); });
   }
-  // The events of one iteration, without the times of steps.
+  // Runs one iteration and returns its events, except for the times of steps.
   std::vector<json> Step(caffe::IterationReport report, int64_t invalid_rows = 0) {
     events_.clear();
     solver_->Step(1);
@@ -52,7 +52,8 @@ class StepReportsTest : public ::testing::Test {
 
 TEST_F(StepReportsTest, TheRootSendsProgressWithOutputsAndInvalidRows) {
   Build(0);
-  const std::vector<json> events = Step(Report(4, 0.5F), 3);  // the last one is always sent
+  // The last iteration is always reported.
+  const std::vector<json> events = Step(Report(4, 0.5F), 3);
   ASSERT_EQ(events.size(), 1U);
   EXPECT_EQ(events[0]["event"], "progress");
   EXPECT_EQ(events[0]["iteration"], 4);
@@ -69,7 +70,7 @@ TEST_F(StepReportsTest, OtherRanksSendTheirTimesOnly) {
   EXPECT_EQ(events_[0]["rank"], 1);
 }
 
-// A root without rows has no loss for the rest of the epoch, and JSON has no NaN.
+// A root without rows has a loss of NaN for the rest of the epoch, which JSON cannot represent.
 TEST_F(StepReportsTest, KeepsTheLastFiniteLoss) {
   Build(0);
   Step(Report(3, 0.25F));

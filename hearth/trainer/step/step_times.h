@@ -6,7 +6,8 @@
 
 namespace hearth::trainer {
 
-// Measures a rank's time by kind: computing, waiting for rows, waiting for other ranks. One thread.
+// Measures a rank's time by kind: computing, waiting for rows, waiting for other ranks. Used by one
+// thread.
 class StepTimes {
  public:
   using Clock = std::chrono::steady_clock;
@@ -18,8 +19,8 @@ class StepTimes {
 
   StepTimes(int rank, Clock::time_point start) : rank_(rank), since_(start) {}
 
-  // The event "rank", with shares of the time since the previous one: once per second, and
-  // `at_end`.
+  // Returns the event "rank", with shares of the time since the previous event, once per second and
+  // if `at_end`.
   std::optional<nlohmann::json> OnIteration(Waits waits, bool at_end, Clock::time_point now);
 
  private:

@@ -14,7 +14,7 @@ std::optional<caffe::TrainingPosition> TrainStart::Load(nlohmann::json* validati
   if (group_.rank() == 0) {
     if (auto loaded = LoadFiles()) {
       TakeNotes(*loaded, validations);
-      loaded->notes.clear();  // unused by the other ranks
+      loaded->notes.clear();  // the other ranks do not use them
       position = caffe::PositionToText(*loaded);
     }
   }
@@ -23,8 +23,8 @@ std::optional<caffe::TrainingPosition> TrainStart::Load(nlohmann::json* validati
     group_.Broadcast(flat.data_ptr(), static_cast<size_t>(flat.numel()) * sizeof(float), 0,
                      deadline);
   };
-  // Also if nothing was loaded: each rank has filled its weights with other random numbers, and all
-  // start from those of rank 0.
+  // Needed even if nothing was loaded, because each rank has filled its weights with different
+  // random numbers and all must start with the weights of rank 0.
   broadcast(solver_.net().params().data());
   for (const caffe::Tensor& history : solver_.history()) broadcast(history);
   Broadcast(&position);
@@ -73,7 +73,7 @@ bool TrainStart::IsOfBatchSize(const caffe::TrainingPosition& position) const {
   if (position.batch_size == 0 || position.batch_size == own) return true;
   if (group_.rank() == 0) {
     log::Warning(
-        "The snapshot was made with a batch_size of {}, this run has {}: its epoch begins "
+        "The snapshot was made with a batch_size of {}, but this run has {}: its epoch begins "
         "again",
         position.batch_size, own);
   }
@@ -84,8 +84,9 @@ void TrainStart::MoveTo(const caffe::TrainingPosition& position, RowTally* tally
   tally->BeginReplay();
   const caffe::Skipped skipped = solver_.ResumeAt(position);
   const int64_t bad = tally->EndReplay();
-  // Every rank has skipped its own rows; the tally is of all ranks. Ranks with fewer rows end an
-  // epoch earlier, so the largest number of minibatches is that of the epoch.
+  // Every rank has skipped its own rows, but the tally counts the rows of all ranks. Ranks with
+  // fewer rows reach the end of an epoch earlier, so the epoch's number of minibatches is the
+  // largest one.
   int64_t sums[] = {skipped.rows + bad, bad}, minibatches = skipped.minibatches;
   const Deadline deadline = Deadline::After(kStepTimeoutSeconds);
   group_.AllReduce(sums, 2, collective::DataType::kInt64, collective::Op::kSum, deadline);

@@ -13,18 +13,19 @@
 
 namespace hearth::trainer {
 
-// The part of one rank, used by its thread. All ranks call the same functions in the same order.
-// Load waits for the other ranks, for at most kStepTimeoutSeconds, and throws as Group::Run.
+// Starts one rank and is used by that rank's thread. All ranks call the same functions in the same
+// order. Load and MoveTo wait for the other ranks, for at most kStepTimeoutSeconds, and throw as
+// Group::Run does.
 class TrainStart {
  public:
-  // All parameters must outlive it.
+  // All parameters must outlive the TrainStart.
   TrainStart(const Job& job, collective::Group& group, caffe::Solver& solver)
       : job_(job), group_(group), solver_(solver) {}
 
-  // Loads the weights of the job or of a snapshot on rank 0, as other hosts may not have the files,
-  // and copies them and the history to all ranks. Returns the snapshot's position, if there is one.
-  // On rank 0, restores the validations that this run has done before the snapshot; those of
-  // another run are dropped.
+  // Loads the weights of the job or of a snapshot on rank 0, because other hosts may not have the
+  // files, and copies them and the solver's history to all ranks. Returns the snapshot's position,
+  // if there is one. On rank 0, also restores the validations before the snapshot, unless the
+  // snapshot belongs to another run.
   std::optional<caffe::TrainingPosition> Load(nlohmann::json* validations);
 
   // Returns false, with a warning, if a position refers to rows of another batch size.

@@ -18,7 +18,7 @@ namespace {
 using nlohmann::json;
 using ::testing::HasSubstr;
 
-// Writes the state of a trainer into its snapshots.
+// Writes `notes` into the snapshots, as the trainer does.
 class NotingObserver final : public caffe::SolverObserver {
  public:
   explicit NotingObserver(std::string notes) : notes_(std::move(notes)) {}
@@ -44,7 +44,7 @@ class TrainStartTest : public ::testing::Test {
     return solver->Snapshot().second;
   }
   std::string Prefix() const { return "snapshot_prefix: '" + folder_.path("dummy") + "' "; }
-  // A solver whose first weights differ from those of other ranks.
+  // A solver whose initial weights differ from rank to rank.
   std::unique_ptr<caffe::Solver> SolverOf(int rank) const {
     return ConstantSolver(Prefix() + "random_seed: " + std::to_string(100 + rank));
   }
@@ -81,7 +81,7 @@ TEST_F(TrainStartTest, AllRanksStartWithTheWeightsOfTheFirst) {
   });
 }
 
-// Only rank 0 reads them: other hosts may not have the files.
+// Only rank 0 reads the snapshot, because other hosts may not have the files.
 TEST_F(TrainStartTest, WeightsAndHistoryOfASnapshotReachAllRanks) {
   Job job;
   job.snapshot = WriteSnapshot("");
@@ -168,7 +168,7 @@ TEST_F(TrainStartTest, AMissingFileFailsTheRankThatReadsItAndItsPeers) {
   });
 }
 
-// The net of this test is not fed by rows: its batch size is 0.
+// The batch size is 0, because the net of this test is not fed by rows.
 TEST_F(TrainStartTest, APositionOfAnotherBatchSizeIsNotUsedForRows) {
   const Job job;
   std::atomic<int> warnings = 0;

@@ -19,7 +19,8 @@ Validator::Validator(collective::Group& group, caffe::Net& train_net, Options op
   Require(total_rows_ > 0, ErrorCode::kInvalidArgument,
           "validation is on (test_interval and test_iter), but its source has no rows");
 
-  // Ranks that evaluate nothing build the net too: its outputs define the layout of the sums.
+  // Ranks that evaluate nothing build the net too, because its outputs define the layout of the
+  // sums.
   auto no_rows = std::make_shared<dataset::MemorySource>(
       std::vector<std::shared_ptr<const batch::BatchView>>{});
   options.context.phase = caffe::TEST;
@@ -32,8 +33,8 @@ Validator::Validator(collective::Group& group, caffe::Net& train_net, Options op
       source_ ? std::static_pointer_cast<dataset::MinibatchSource>(source_) : no_rows, "test");
   net_ = std::make_unique<caffe::Net>(options.net, options.context);
   net_->ShareTrainedLayersWith(train_net);
-  // There are no rows until a range is set. Fetch consumes that answer now, since the layer may
-  // already have prefetched it.
+  // The source returns no rows until a range is set, and the layer may already have prefetched that
+  // result. Fetch consumes it here.
   Require(net_->Fetch().has_value(), ErrorCode::kInvalidArgument,
           "the TEST net has no layer that is fed by rows, so it cannot use the validation rows");
   plan_ = ValidationPlan(options.test_iter * net_->batch_size(), total_rows_, own_rows);
@@ -50,7 +51,7 @@ Validator::Result Validator::Run(int64_t validation) {
   OutputMeans means(net_->output_names());
   invalid_rows_ = 0;
   Evaluate(plan_.Share(validation), &means);
-  // A rank without rows in this validation does not know the number of values of an output.
+  // A rank without rows in this validation does not know how many values each output has.
   std::vector<int64_t> sizes = means.sizes();
   AllReduce(&sizes, collective::Op::kMax);
   std::vector<double> sums = means.Pack(sizes);
@@ -60,7 +61,8 @@ Validator::Result Validator::Run(int64_t validation) {
           static_cast<int64_t>(OutputMeans::RowsOf(sums)), static_cast<int64_t>(sums.back())};
 }
 
-// Contains no collective operation: ranks have shares of different sizes, and some none.
+// Contains no collective operation, because the ranks' shares have different sizes and may be
+// empty.
 void Validator::Evaluate(RowRange range, OutputMeans* means) {
   if (!source_) return;
   source_->SetRange(range.begin, range.end - range.begin);

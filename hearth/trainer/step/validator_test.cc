@@ -27,7 +27,7 @@ caffe::NetContext SeededContext(caffe::Phase phase) {
   return context;
 }
 
-// A complete spool of these rows.
+// A complete spool that contains these rows.
 std::shared_ptr<dataset::Spool> SpoolOf(const std::vector<int64_t>& numbers,
                                         batch::BatchBuilder* more = nullptr) {
   ring::RingEnds ends = ring::CreateRing(1 << 20);
@@ -45,10 +45,11 @@ std::shared_ptr<dataset::Spool> SpoolOf(const std::vector<int64_t>& numbers,
   return spool;
 }
 
-// Ranks with the same weights, minibatches of four rows.
+// Ranks have the same weights and minibatches of four rows.
 class ValidatorTest : public ::testing::Test {
  protected:
-  // Runs `body` with each rank's validator, over as many ranks as spools; a null one has no rows.
+  // Runs `body` with each rank's validator, with one rank per spool. A rank whose spool is null has
+  // no rows.
   void Run(const std::vector<std::shared_ptr<dataset::Spool>>& spools, int64_t test_iter,
            const std::function<void(Validator&, int)>& body) {
     RunGroupThreads(static_cast<int>(spools.size()), [&](collective::Group& group) {
@@ -95,7 +96,8 @@ TEST_F(ValidatorTest, TheMeansDoNotDependOnWhichRankHasTheRows) {
       });
 }
 
-// Not those that its own net was filled with: without weights all four labels are equally likely.
+// The weights in training are set to 0, so all four labels are equally likely. The initial weights
+// of the validator's own net would yield another loss.
 TEST_F(ValidatorTest, UsesTheWeightsInTraining) {
   const auto spool = SpoolOf(Numbers(0, 6));
   RunGroupThreads(1, [&](collective::Group& group) {
@@ -107,7 +109,7 @@ TEST_F(ValidatorTest, UsesTheWeightsInTraining) {
   });
 }
 
-// Of ten rows each validation has eight: the next one begins with the ninth.
+// Each validation evaluates eight of the ten rows, so the next one begins with the ninth row.
 TEST_F(ValidatorTest, ContinuesWhereTheLastValidationEnded) {
   Run({SpoolOf(Numbers(0, 10))}, 2, [&](Validator& validator, int) {
     const auto loss = [&](int64_t number) { return validator.Run(number).means[1][0]; };

@@ -11,8 +11,9 @@ caffe::Tensor WeightAverage::AllocateDiff(const caffe::ParamLayout& layout) {
   return caffe::Tensor::Zeros({layout.size});
 }
 
-// Over the steps since the last average, rank r has trained on n(r) of N rows; the average is the
-// sum over r of n(r) / N times its weights. Its own gradient is applied in full meanwhile.
+// In the steps since the last average, rank r has trained on n(r) of N rows. The average is the sum
+// over r of n(r) / N times the weights of rank r. Between averages, each rank applies its own
+// gradient in full.
 double WeightAverage::WeightOfGradient(double local) {
   own_since_ += local;
   all_since_ += total_weight();
@@ -21,16 +22,17 @@ double WeightAverage::WeightOfGradient(double local) {
 }
 
 void WeightAverage::Updated(bool needs_equal_weights, const State& state) {
-  // Ranks run out of rows at different steps near the end of an epoch: average at the first step
-  // with fewer rows, while most ranks have some.
+  // Near the end of an epoch, ranks run out of rows at different steps. Average at the first step
+  // with fewer rows, while most ranks still have some.
   const bool fewer = total_weight() != first_;
   if (++updates_ < every_ && !needs_equal_weights && !fewer) return;
   const auto before = std::chrono::steady_clock::now();
   const Deadline until = deadline();
-  // Weights and the solver's history: ranks with different momenta would move apart again at once.
+  // Averages the weights and the solver's history, because ranks with different momenta would
+  // diverge again at once.
   for (caffe::Tensor& values : state()) {
-    // Ranks are weighted by their rows: one without rows has learned nothing and must not dilute
-    // the others.
+    // Ranks are weighted by their rows, so that a rank without rows does not dilute what the others
+    // have learned.
     if (own_since_ > 0) {
       values.mul_(own_since_ / all_since_);
     } else {

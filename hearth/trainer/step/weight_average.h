@@ -6,11 +6,11 @@
 
 namespace hearth::trainer {
 
-// Local SGD: each rank updates by its own gradient, and the ranks' weights are averaged
-// periodically.
+// Local SGD: each rank updates its weights with its own gradient, and the ranks' weights are
+// averaged periodically.
 class WeightAverage final : public DistributedSync {
  public:
-  // `every`: iterations between averages.
+  // `every` is the number of iterations between averages.
   WeightAverage(collective::Group& group, double timeout_s, int every)
       : DistributedSync(group, timeout_s), every_(every) {}
 
@@ -24,8 +24,8 @@ class WeightAverage final : public DistributedSync {
   double WeightOfGradient(double local) override;
 
   const int every_;
-  // Since the last average: updates, minibatches of this rank and of all ranks, and those of all in
-  // the first update.
+  // Since the last average: the number of updates, the minibatches of this rank (own_since_) and of
+  // all ranks (all_since_), and the minibatches of all ranks in the first update (first_).
   int updates_ = 0;
   double own_since_ = 0, all_since_ = 0, first_ = 0;
 };

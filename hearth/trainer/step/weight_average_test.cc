@@ -41,7 +41,7 @@ TEST_F(WeightAverageTest, WeighsRanksByTheirRows) {
         weights.fill_(rank);
         step(1, false);
         EXPECT_FLOAT_EQ(weights[0].item(), rank);
-        EXPECT_EQ(step(0, false), 0);  // all ranks end the epoch together
+        EXPECT_EQ(step(0, false), 0);  // the epoch ends for all ranks at the same time
         EXPECT_FLOAT_EQ(weights[0].item(), 1);
       },
       2);

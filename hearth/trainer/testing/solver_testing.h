@@ -14,7 +14,7 @@
 
 namespace hearth::trainer {
 
-// A regression to constants: outputs "loss", has weights "ip".
+// A regression to constants with the output "loss" and the layer "ip".
 inline std::string ConstantNet() {
   return R"(name: "dummy"
     layer { name: "x" type: "DummyData" top: "x" top: "y"
@@ -25,7 +25,7 @@ inline std::string ConstantNet() {
     layer { name: "loss" type: "EuclideanLoss" bottom: "ip" bottom: "y" top: "loss" })";
 }
 
-// A solver of ConstantNet; `more` are fields of its prototxt.
+// A solver of ConstantNet; `more` contains additional fields of the solver's prototxt.
 inline std::unique_ptr<caffe::Solver> ConstantSolver(const std::string& more = "",
                                                      caffe::SolverOptions options = {}) {
   const std::string seed = more.find("random_seed") == more.npos ? "random_seed: 7 " : "";
@@ -37,8 +37,8 @@ inline std::unique_ptr<caffe::Solver> ConstantSolver(const std::string& more = "
   return std::make_unique<caffe::Solver>(param, std::move(options));
 }
 
-// Runs `body` as each rank of a group, in threads of this process; throws a rank's error. A rank
-// that returns leaves the group.
+// Runs `body` as each rank of a group, in threads of this process. Throws the error of a rank that
+// failed. A rank that returns leaves the group.
 inline void RunGroupThreads(int ranks, const std::function<void(collective::Group&)>& body) {
   auto groups = collective::Group::ConnectThreads(ranks);
   std::vector<Thread> threads;

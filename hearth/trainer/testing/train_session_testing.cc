@@ -22,7 +22,7 @@ StreamFds FeedRing(const Batches& batches, std::vector<Thread>* feeders) {
   return {ends.reader.memory.Release(), ends.reader.signal.Release()};
 }
 
-// A worker that sends an epoch when its trainer requests it.
+// A worker that sends the rows of an epoch whenever its trainer requests it.
 class EpochFeeder {
  public:
   explicit EpochFeeder(Batches batches) : batches_(std::move(batches)) {
@@ -49,10 +49,10 @@ class EpochFeeder {
   const Batches batches_;
   std::optional<ring::RingWriter> writer_;
   ring::RingEnd reader_;
-  Thread thread_;  // last: it uses the others
+  Thread thread_;  // last, so that it is joined before the members that it uses are destroyed
 };
 
-// The weights of all layers, then the history.
+// Returns the weights of all layers, then the history.
 std::vector<std::pair<std::string, const caffe::BlobProto*>> BlobsOf(const Trained& trained) {
   std::vector<std::pair<std::string, const caffe::BlobProto*>> blobs;
   for (const auto& layer : trained.model.layer()) {

@@ -23,12 +23,12 @@ struct Training {
   int devices = 1;
   int batch_size = 12;
   int max_iter = 20;
-  std::string solver;                // added to TestSolver
-  std::string net;                   // empty: TestNet
+  std::string solver;                // fields added to TestSolver
+  std::string net;                   // net's prototxt; empty: TestNet
   bool hdf5 = false;                 // the format of model and snapshots
-  std::vector<Batches> train, test;  // per process; no test: no validation
-  bool streamed = false;             // training rows are sent again in each epoch
-  std::string snapshot;              // to resume from
+  std::vector<Batches> train, test;  // rows per process; without `test`, there is no validation
+  bool streamed = false;             // feeders send the training rows again in each epoch
+  std::string snapshot;              // .solverstate to resume from
   std::string run;
   std::string datasets;
   uint64_t generation = 0;
@@ -40,8 +40,8 @@ struct Training {
 struct Trained {
   caffe::NetParameter model;
   caffe::SolverState state;
-  std::vector<nlohmann::json> events;  // of process 0
-  std::vector<std::string> hashes;     // of the weights, per process
+  std::vector<nlohmann::json> events;  // events of process 0
+  std::vector<std::string> hashes;     // hashes of the weights, per process
 };
 
 // Fixture that runs trainings.
@@ -63,12 +63,13 @@ class TrainSessionFixture : public ::testing::Test {
   const std::string token_ = NewToken();
 };
 
-// Weights and history equal to `tolerance`, relative to values above 1.
+// Expects weights and history to be equal within `tolerance`, which is relative for values above 1.
 void ExpectSameTraining(const Trained& a, const Trained& b, float tolerance = 1e-5f);
 // The largest difference between two weights.
 float LargestDifference(const Trained& a, const Trained& b);
 
-// Iteration k of the whole job trains on rows [k * rows, (k + 1) * rows), on any of the processes.
+// Distributes rows over the processes so that iteration k of the whole job trains on rows [k *
+// rows, (k + 1) * rows).
 std::vector<Batches> Split(int processes, int iterations, int rows);
 
 std::vector<nlohmann::json> ValidationsIn(const Trained& trained);

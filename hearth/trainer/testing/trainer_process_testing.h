@@ -18,7 +18,8 @@ inline double SecondsSince(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// Seconds within which failures must be reported. A heartbeat, and a missing one, come later.
+// Seconds within which failures must be reported. Heartbeats, and the detection of missing ones,
+// take longer.
 inline constexpr double kReportedWithin = 1;
 
 // Fixture with the jobs of trainer processes.
@@ -34,7 +35,7 @@ class TrainerProcessTest : public ::testing::Test {
             {"model", folder_.path("final.caffemodel")}};
   }
 
-  // The job of one rank of a cluster, whose coordinator is created here.
+  // The job of one rank of a cluster. The first call creates the cluster's coordinator.
   nlohmann::json RankJob(int rank, int world) {
     if (!coordinator_) {
       rendezvous::CoordinatorOptions options;

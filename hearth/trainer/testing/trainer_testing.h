@@ -21,17 +21,18 @@ namespace hearth::trainer {
 // A net over columns x (8 floats) and label (0..3): InnerProduct, ReLU, InnerProduct, loss; its
 // TEST phase adds accuracy. Both phases are fed by CoSData layers.
 std::string TestNet(int batch_size);
-// A solver with momentum, decay and clipping; fields in `more` override its own.
+// A solver with momentum, decay and clipping. Fields in `more` override these.
 std::string TestSolver(int max_iter, const std::string& more = "");
 
-// Rows with the given numbers, which alone determine x, label and id ("r<number>").
+// Adds rows with the given numbers. A row's number determines its x, label and id ("r<number>").
 void AddRows(const std::vector<int64_t>& numbers, batch::BatchBuilder* builder);
 std::vector<int64_t> Numbers(int64_t begin, int64_t end);
 
-// Writes batches of such rows into a ring and ends it; returns silently if the reader has died,
-// since its own report says why.
+// Writes batches of such rows to a ring and ends it. If the reader has died, returns silently,
+// because the reader reports the reason itself.
 void WriteRows(ring::RingWriter* writer, const std::vector<std::vector<int64_t>>& batches);
-// The same, but marks the end of an epoch instead; false if the reader is gone.
+// Like WriteRows, but marks the end of an epoch instead of the stream. Returns false if the reader
+// is gone.
 bool WriteEpoch(ring::RingWriter* writer, const std::vector<std::vector<int64_t>>& batches);
 
 // A temporary folder, removed on destruction.
@@ -45,10 +46,10 @@ class TestFolder {
   std::string path_;
 };
 
-// A child process. Failures of it are test failures of the caller, who reads the events.
+// Runs the trainer as a child process. The caller reads its events and checks whether it failed.
 class TrainerHarness {
  public:
-  // `job` without its streams: "train" is always added, "test" and "results" on request.
+  // The streams to add to `job`, which has none.
   struct Streams {
     bool train = true;
     bool test = false;
@@ -66,10 +67,12 @@ class TrainerHarness {
   ring::RingWriter& test() { return *test_; }
   ring::RingReader& results() { return *results_; }
 
-  // The next event; nullopt at end of stream. Fails the test after `seconds`: RDMA is tested in an
-  // emulated machine, which is slow when the host is busy.
+  // Returns the next event, or nullopt at end of stream. Fails the test after `seconds`. The
+  // default is long because RDMA is tested in an emulated machine, which is slow if the host is
+  // busy.
   std::optional<nlohmann::json> NextEvent(double seconds = 60);
-  // Skips to the event of that name, keeping all in events(); a null object if it never arrives.
+  // Skips to the event with that name and returns it, or a null object if it never arrives.
+  // events() contains the skipped events too.
   nlohmann::json WaitFor(const std::string& name, double seconds = 60);
   const std::vector<nlohmann::json>& events() const { return events_; }
 

@@ -1,8 +1,8 @@
 """pycaffe on Hearth's engine: nets, solvers, layers in Python, NetSpec, images.
 
-Programs that `import caffe` use the package `caffe`, an alias of this one. It needs oneDNN (the
-wheel's [caffe] extra), and torch for nets on GPUs. Failures of the engine are ValueError,
-FileNotFoundError or HearthError; each says what failed, where, and what to do.
+`import caffe` imports the package `caffe`, an alias of this one. It needs oneDNN (the wheel's
+[caffe] extra), and torch for nets on GPUs. The engine raises ValueError, FileNotFoundError or
+HearthError; each message says what failed, where, and what to do.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from hearth.caffe.solver import (
 
 warn_of_another_caffe()
 
-# The pycaffe version of this API; programs compare it.
+# The pycaffe version whose API this is; some programs check it.
 __version__ = "1.0.0"
 
 __all__ = [

@@ -1,5 +1,5 @@
-"""The package name `caffe`, which other distributions install, too: the last one installed wins,
-and uninstalling one removes the files of both.
+"""Checks the package name `caffe`. Other distributions install it, too: the last one installed
+overwrites the others' files, and uninstalling any of them removes the shared files.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ import importlib.util
 import warnings
 from pathlib import Path
 
-# The folder python/caffe.
+# The files of python/caffe.
 OUR_FILES = {
     "__init__.py", "_caffe.py", "classifier.py", "coord_map.py", "detector.py", "draw.py", "io.py",
     "net_spec.py", "proto", "pycaffe.py",
@@ -17,7 +17,7 @@ _REMEDY = "write `import hearth.caffe as caffe`, or uninstall the other and rein
 
 
 def warn_of_another_caffe() -> None:
-    """Warns if `import caffe` finds another package, or may do so after an uninstall."""
+    """Warns if `import caffe` finds another package, or if uninstalling one would break it."""
     spec = importlib.util.find_spec("caffe")
     if spec is None:  # no package shadows ours
         return

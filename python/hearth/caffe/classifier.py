@@ -32,7 +32,7 @@ class Classifier(Net):
             model_file, pretrained_file: prototxt and .caffemodel.
             image_dims: (height, width) that images are resized to before cropping; default: the
                 net's input size.
-            mean, input_scale, raw_scale, channel_swap: as for Transformer's setters.
+            mean, input_scale, raw_scale, channel_swap: see Transformer's setters.
         """
         super().__init__(model_file, TEST, weights=pretrained_file)
         self.transformer = io.transformer_for(self, mean, input_scale, raw_scale, channel_swap)
@@ -44,7 +44,7 @@ class Classifier(Net):
 
         Args:
             inputs: images (height, width, channels), as returned by load_image.
-            oversample: average over ten crops of each; else only the center.
+            oversample: average over ten crops of each image; otherwise use only the center crop.
 
         Returns:
             float32 (images, classes): the values of the net's first output.

@@ -1,7 +1,7 @@
 """Maps pixel coordinates of one top to another, for crops in fully convolutional nets.
 
 A map (axis, scale, shift) maps coordinate x of one blob to scale * x + shift in another, on all
-axes after `axis`; axis is None if the map applies to any.
+axes after `axis`; axis is None if the map applies to any axis.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = [
 
 Map = tuple[Any, Any, Any]
 
-# Layers whose tops have the coordinates of their bottoms.
+# Layers whose tops have the same coordinates as their bottoms.
 PASS_THROUGH_LAYERS = [
     "AbsVal", "BNLL", "BatchNorm", "Bias", "Clip", "Concat", "Dropout", "ELU", "Eltwise", "Exp",
     "LRN", "Log", "MVN", "PReLU", "Power", "ReLU", "Scale", "Sigmoid", "Softmax", "Split", "Swish",
@@ -41,24 +41,24 @@ _IDENTITY: Map = (None, 1, 0)
 
 
 class UndefinedMapException(HearthError):
-    """A layer without a fixed map between coordinates of tops and bottoms."""
+    """A layer has no fixed map between the coordinates of its tops and its bottoms."""
 
 
 class AxisMismatchException(HearthError):
-    """Two maps of different axes."""
+    """Two maps apply to different axes."""
 
 
 class CropError(HearthError, AssertionError, ValueError):
-    """A top that cannot be cropped to another. pycaffe raises AssertionError."""
+    """A top cannot be cropped to another one. (pycaffe raises AssertionError.)"""
 
 
 def _own_params(fn: Function, kind: str) -> Mapping[str, Any]:
-    """The layer's parameters, also if passed as `convolution_param=dict(...)`."""
+    """The layer's parameters, passed as keywords or as `convolution_param=dict(...)`."""
     return {**fn.params.get(f"{kind}_param", {}), **fn.params}
 
 
 def _sizes(params: Mapping[str, Any], name: str, default: int) -> np.ndarray:
-    """kernel_size, stride, ... as one value or one per axis; also as kernel_h and kernel_w."""
+    """kernel_size, stride and the like: one value or one per axis, or kernel_h and kernel_w."""
     base = name.removesuffix("_size")
     if f"{base}_h" in params or f"{base}_w" in params:
         return np.array([params.get(f"{base}_h", default), params.get(f"{base}_w", default)])
@@ -66,10 +66,10 @@ def _sizes(params: Mapping[str, Any], name: str, default: int) -> np.ndarray:
 
 
 def conv_params(fn: Function) -> tuple[int, np.ndarray, np.ndarray, np.ndarray]:
-    """(axis, stride, size, pad) of the window of a layer; sizes include dilation.
+    """(axis, stride, size, pad) of a layer's window; the size includes dilation.
 
     Raises:
-        UndefinedMapException: it is a global pooling.
+        UndefinedMapException: the layer is a global pooling.
     """
     params = _own_params(fn, "pooling" if fn.type_name == "Pooling" else "convolution")
     if params.get("global_pooling"):
@@ -86,7 +86,7 @@ def crop_params(fn: Function) -> tuple[int, np.ndarray]:
 
 
 def coord_map(fn: Function) -> Map:
-    """The map from coordinates of the layer's bottom to those of its top.
+    """The map from the coordinates of the layer's bottom to the coordinates of its top.
 
     Raises:
         UndefinedMapException: the layer has no fixed map from its bottoms to its tops.
@@ -101,7 +101,7 @@ def coord_map(fn: Function) -> Map:
         return _IDENTITY
     if fn.type_name == "Crop":
         axis, offset = crop_params(fn)
-        return axis - 1, 1, -offset  # maps apply to the axes after the one they name
+        return axis - 1, 1, -offset  # a map applies to the axes after `axis`
     raise UndefinedMapException(f"cannot map the coordinates of {fn.type_name}'s top to its bottom")
 
 
@@ -109,7 +109,7 @@ def compose(base_map: Map, next_map: Map) -> Map:
     """The map that applies `next_map` and then `base_map`.
 
     Raises:
-        AxisMismatchException: they are of different axes.
+        AxisMismatchException: the maps apply to different axes.
     """
     (base_axis, base_scale, base_shift), (axis, scale, shift) = base_map, next_map
     if None not in (base_axis, axis) and base_axis != axis:
@@ -127,7 +127,7 @@ def inverse(coord_map: Map) -> Map:
 
 
 def _ancestors(top: Top) -> dict[Top, Map]:
-    """Every top that `top` depends on, with the map from its coordinates to those of `top`."""
+    """The tops that `top` depends on, each with the map from its coordinates to `top`'s."""
     maps = {top: _IDENTITY}
     waiting = [top]
     while waiting:
@@ -135,8 +135,9 @@ def _ancestors(top: Top) -> dict[Top, Map]:
         try:
             step = coord_map(current.fn)
         except UndefinedMapException:
-            continue  # an error only if no other path leads to the other top
-        # A crop gets its position from its first bottom, its size from the second.
+            continue  # no error yet: another path may lead to the other top
+        # Follow only a Crop layer's first bottom; the second one determines the size, not
+        # coordinates.
         bottoms = current.fn.inputs[:1] if current.fn.type_name == "Crop" else current.fn.inputs
         for bottom in bottoms:
             if bottom not in maps:
@@ -146,10 +147,11 @@ def _ancestors(top: Top) -> dict[Top, Map]:
 
 
 def coord_map_from_to(top_from: Top, top_to: Top) -> Map:
-    """The map from coordinates of one top to those of another with a common origin.
+    """The map from the coordinates of one top to those of another, if both depend on a common top.
 
     Raises:
-        RuntimeError: no top is an origin of both through layers with coordinate maps.
+        RuntimeError: the tops have no common origin that is connected to both by layers with
+            coordinate maps.
     """
     from_maps, to_maps = _ancestors(top_from), _ancestors(top_to)
     for origin, to_map in to_maps.items():

@@ -29,7 +29,7 @@ class Detector(Net):
         channel_swap: Sequence[int] | None = None,
         context_pad: int | None = None,
     ) -> None:
-        """Loads the net; `context_pad`: as for `configure_crop`, others as for Classifier."""
+        """Loads the net. `context_pad`: see `configure_crop`; for the others see Classifier."""
         super().__init__(model_file, TEST, weights=pretrained_file)
         self.transformer = io.transformer_for(self, mean, input_scale, raw_scale, channel_swap)
         self.configure_crop(context_pad)
@@ -64,8 +64,8 @@ class Detector(Net):
         """Like detect_windows, for windows proposed by selective search.
 
         Raises:
-            NotImplementedError: the module selective_search_ijcv_with_python is missing, which runs
-                a MATLAB program and is not part of Caffe.
+            NotImplementedError: the module selective_search_ijcv_with_python is missing. It runs a
+                MATLAB program and is not part of Caffe.
         """
         try:
             import selective_search_ijcv_with_python as selective_search
@@ -79,15 +79,15 @@ class Detector(Net):
         return self.detect_windows(zip(names, windows, strict=True))
 
     def crop(self, im: np.ndarray, window: Sequence[int]) -> np.ndarray:
-        """A window of an image, with its context warped in if `context_pad` is set.
+        """Crops a window of an image; if `context_pad` is set, adds context and warps the crop.
 
         Args:
             im: (height, width, channels).
             window: ymin, xmin, ymax, xmax.
 
         Returns:
-            The window (height, width, channels); with context, of the net's input size, padded
-            with the mean outside of the image.
+            The window (height, width, channels). With context, it has the net's input size, and
+            pixels outside of the image are the mean.
 
         Raises:
             ValueError: with context, the window is outside of the image.
@@ -96,7 +96,7 @@ class Detector(Net):
         if not self.context_pad:
             return im[top:bottom, left:right]
         low, high, scale = self._wider(np.asarray(window, float))
-        # The part of the wider box inside the image, and its position in the crop.
+        # Clip the wider box to the image, and compute the clipped box's position in the crop.
         begin = np.round(np.maximum(-low, 0) * scale).astype(int)
         low, high = np.clip(low, 0, im.shape[:2]), np.clip(high, 0, im.shape[:2])
         end = begin + np.round((high - low + 1) * scale).astype(int)
@@ -109,10 +109,10 @@ class Detector(Net):
         return crop
 
     def _wider(self, window: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """First and last row and column of a window with its context, and their scale in the crop.
+        """The first and the last (row, column) of a window with context, and the scale to the crop.
 
-        Both ends of a window are inclusive, here and in models trained with it: it is a pixel
-        higher and wider than their difference.
+        Both ends of a window are inclusive, as models trained with pycaffe expect: its height is
+        ymax - ymin + 1.
         """
         low, high = window[:2], window[2:]
         half = (high - low + 1) / 2
@@ -123,11 +123,11 @@ class Detector(Net):
         return low, high, size / (high - low + 1)
 
     def configure_crop(self, context_pad: int | None) -> None:
-        """Sets how many pixels of context a crop has on each side after warping; None: none."""
+        """Sets how many pixels of context a warped crop has on each side; None: no context."""
         name = self.inputs[0]
         self.context_pad = context_pad
         channels, height, width = self.blobs[name].data.shape[1:]
         self.crop_dims = np.array([height, width, channels])
-        # The value that preprocess maps to 0: the mean, as an image.
+        # The image that preprocess() maps to zeros: the mean image.
         zeros = np.zeros(self.blobs[name].data.shape[1:], np.float32)
         self.crop_mean = self.transformer.deprocess(name, zeros)

@@ -26,7 +26,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # For programs that use caffe.draw.caffe_pb2. Imported on demand, as it needs protobuf.
+    # Imports caffe.draw.caffe_pb2 only when a program accesses it, because it needs protobuf.
     if name == "caffe_pb2":
         return proto.caffe_pb2
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -49,15 +49,15 @@ def get_pydot_graph(
     phase: int | None = None,
     display_lrm: bool = False,
 ) -> Any:
-    """The graph of draw_net_to_file as a pydot.Dot, to modify or to write.
+    """Returns the graph that draw_net_to_file draws, as a pydot.Dot to modify or to write.
 
     Args:
-        caffe_net, rankdir, phase, display_lrm: as draw_net_to_file.
+        caffe_net, rankdir, phase, display_lrm: see draw_net_to_file.
         label_edges: write outputs and batch sizes on the edges.
 
     Raises:
         ImportError: pydot is not installed; the other functions do not need it.
-        ValueError: not a net.
+        ValueError: `caffe_net` is not a net.
     """
     try:
         import pydot
@@ -71,13 +71,13 @@ def get_pydot_graph(
 
 
 def get_pooling_types_dict() -> dict[int, str]:
-    """The names of PoolingParameter's methods by number."""
+    """The names of PoolingParameter's pooling methods by number."""
     methods = message_schema()["enums"]["PoolingParameter.PoolMethod"]
     return {number: name for name, number in methods.items()}
 
 
 def get_edge_label(layer: Any) -> str:
-    """A layer's label for its tops: the number of outputs, or a data layer's batch size."""
+    """The label on edges to a layer's tops: the number of outputs, or a data layer's batch size."""
     return _draw_net.edge_label(_layer(layer))
 
 
@@ -85,7 +85,7 @@ def get_layer_lr_mult(layer: Any) -> tuple[float, float]:
     """The lr_mult of weights and bias.
 
     Raises:
-        ValueError: not a Convolution, Deconvolution or InnerProduct layer.
+        ValueError: the layer is not a Convolution, Deconvolution or InnerProduct layer.
     """
     if layer.type not in ("Convolution", "Deconvolution", "InnerProduct"):
         raise invalid(f"layers of type {layer.type} have no weights and bias")
@@ -118,11 +118,11 @@ def draw_net_to_file(
         filename: the image.
         rankdir: LR, TB, BT or RL.
         phase: caffe.TRAIN or caffe.TEST for the layers of that phase; None for all.
-        display_lrm: write the lr_mult in the layers' boxes.
+        display_lrm: show each lr_mult in the layer's box.
 
     Raises:
         FileNotFoundError: Graphviz is not installed.
-        ValueError: not a net, or a format that Graphviz cannot write.
+        ValueError: `caffe_net` is not a net, or Graphviz cannot write the format.
     """
     dot = _draw_net.to_dot(_read(caffe_net, phase), rankdir, display_lr=display_lrm)
     _draw_net.write_image(dot, os.fspath(filename))
@@ -135,7 +135,7 @@ def draw_net(
     phase: int | None = None,
     display_lrm: bool = False,
 ) -> bytes:
-    """The image of draw_net_to_file in the format `ext`."""
+    """Returns the image that draw_net_to_file writes, in the format `ext`."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / f"net.{ext}"
         draw_net_to_file(caffe_net, file, rankdir, phase, display_lrm)

@@ -28,7 +28,7 @@ __all__ = [
     "resize_image",
 ]
 
-# Weights of blue, green and red in gray: scikit-image's numbers, as in pycaffe.
+# Weights of blue, green and red for conversion to gray, the same as scikit-image's and pycaffe's.
 _LUMA = np.array([[0.0721], [0.7154], [0.2125]])
 
 
@@ -36,17 +36,17 @@ def load_image(filename: str | os.PathLike[str], color: bool = True) -> np.ndarr
     """Reads a JPEG or PNG file.
 
     Returns:
-        float32 (height, width, 3) red-green-blue, or (height, width, 1) gray; values in [0, 1].
+        float32 values in [0, 1]: (height, width, 3) in RGB order, or (height, width, 1) gray.
 
     Raises:
-        FileNotFoundError: it does not exist.
-        HearthError: it is damaged.
+        FileNotFoundError: the file does not exist.
+        HearthError: the file is damaged.
     """
     data = Path(filename).read_bytes()
     if color:
         return _caffe.decode_image(data, "color")[:, :, ::-1].astype(np.float32) / 255
     image = _caffe.decode_image(data, "unchanged")
-    if image.shape[2] > 1:  # blue, green, red and possibly alpha
+    if image.shape[2] > 1:  # channels: blue, green, red, and possibly alpha
         return (image[:, :, :3] @ _LUMA / 255).astype(np.float32)
     return image.astype(np.float32) / 255
 
@@ -76,8 +76,8 @@ def oversample(images: Sequence[np.ndarray], crop_dims: Sequence[int]) -> np.nda
 class Transformer:
     """Converts images to arrays for a net's inputs, and back.
 
-    The steps of `preprocess`, each if it was set: resize, transpose, channel swap, raw scale, minus
-    mean, input scale.
+    `preprocess` resizes, then applies in this order each step that was set: transpose, channel
+    swap, raw scale, mean subtraction, input scale.
     """
 
     def __init__(self, inputs: Mapping[str, Sequence[int]]) -> None:
@@ -94,7 +94,7 @@ class Transformer:
             raise invalid(f"{in_!r} is not an input of this Transformer: {list(self.inputs)}")
 
     def preprocess(self, in_: str, data: np.ndarray) -> np.ndarray:
-        """The array for input `in_` of an image (height, width, channels): float32, by the steps.
+        """Converts an image (height, width, channels) to a float32 array for input `in_`.
 
         The result has no item axis.
         """
@@ -113,7 +113,7 @@ class Transformer:
         return array * np.float32(self.input_scale.get(in_, 1))
 
     def deprocess(self, in_: str, data: np.ndarray) -> np.ndarray:
-        """The inverse of `preprocess`, without resizing: float32."""
+        """Inverts `preprocess` except for resizing; returns float32."""
         self._check(in_)
         array = np.array(data, np.float32).reshape(np.shape(data)[-3:])
         array /= self.input_scale.get(in_, 1)
@@ -127,14 +127,14 @@ class Transformer:
         return array
 
     def set_transpose(self, in_: str, order: Sequence[int]) -> None:
-        """The order of axes: (2, 0, 1) converts (height, width, channels) to the nets' order."""
+        """Sets the axis order: (2, 0, 1) converts (height, width, channels) to the nets' order."""
         self._check(in_)
         if len(order) != len(self.inputs[in_]) - 1:
-            raise invalid(f"{in_}: the transpose is {tuple(order)}; it must order 3 axes")
+            raise invalid(f"{in_}: the transpose {tuple(order)} is not an order of 3 axes")
         self.transpose[in_] = tuple(order)
 
     def set_channel_swap(self, in_: str, order: Sequence[int]) -> None:
-        """The order of channels: (2, 1, 0) converts RGB to BGR."""
+        """Sets the channel order: (2, 1, 0) converts RGB to BGR."""
         self._check(in_)
         if len(order) != self.inputs[in_][1]:
             raise invalid(
@@ -143,23 +143,24 @@ class Transformer:
         self.channel_swap[in_] = tuple(order)
 
     def set_raw_scale(self, in_: str, scale: float) -> None:
-        """Multiplies before the mean: 255 for images in [0, 1] and a mean of pixel values."""
+        """Sets a factor applied before the mean is subtracted, such as 255 for images in [0, 1]."""
         self._check(in_)
         self.raw_scale[in_] = scale
 
     def set_input_scale(self, in_: str, scale: float) -> None:
-        """Multiplies after the mean."""
+        """Sets a factor applied after the mean is subtracted."""
         self._check(in_)
         self.input_scale[in_] = scale
 
     def set_mean(self, in_: str, mean: np.ndarray) -> None:
-        """Subtracts one value per channel (channels,), or an image (channels, height, width).
+        """Sets the mean to subtract: one value per channel (channels,), or an image (channels,
+        height, width).
 
         A mean image of another size is resized; one with a single channel applies to all channels.
         (height, width) is accepted if it is the input's size and the input has one channel.
 
         Raises:
-            ValueError: another shape.
+            ValueError: the mean has another shape.
         """
         self._check(in_)
         array = np.asarray(mean, np.float32)
@@ -178,21 +179,21 @@ class Transformer:
         self.mean[in_] = array.reshape(-1, *array.shape[-2:])
 
 
-# ---- messages; making one needs the protobuf package ----
+# ---- messages: creating one requires the protobuf package ----
 
 
 def __getattr__(name: str) -> Any:
-    # For programs that use caffe.io.caffe_pb2. Imported on demand, as it needs protobuf.
+    # Imports caffe.io.caffe_pb2 only when a program accesses it, because it needs protobuf.
     if name == "caffe_pb2":
         return proto.caffe_pb2
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def blobproto_to_array(blob: Any, return_diff: bool = False) -> np.ndarray:
-    """The values, or with `return_diff` the gradient, of a BlobProto, in its shape: float32.
+    """A BlobProto's values, or with `return_diff` its gradient, as float32 in its shape.
 
     Raises:
-        ValueError: the shape does not match the number of values; an empty one holds a single one.
+        ValueError: the number of values does not match the shape; an empty shape means one value.
     """
     values = np.array(blob.diff if return_diff else blob.data, np.float32)
     if any(blob.HasField(name) for name in ("num", "channels", "height", "width")):
@@ -200,7 +201,7 @@ def blobproto_to_array(blob: Any, return_diff: bool = False) -> np.ndarray:
     else:
         shape = tuple(blob.shape.dim)
     if values.size != math.prod(shape):
-        raise invalid(f"a BlobProto of the shape {shape} holds {values.size} values")
+        raise invalid(f"a BlobProto of the shape {shape} cannot hold {values.size} values")
     return values.reshape(shape)
 
 
@@ -215,26 +216,28 @@ def array_to_blobproto(arr: np.ndarray, diff: np.ndarray | None = None) -> Any:
 
 
 def arraylist_to_blobprotovector_str(arraylist: Sequence[np.ndarray]) -> bytes:
-    """Several arrays as the bytes of a BlobProtoVector."""
+    """Serializes several arrays as a BlobProtoVector."""
     vector = proto.caffe_pb2.BlobProtoVector()
     vector.blobs.extend([array_to_blobproto(array) for array in arraylist])
     return vector.SerializeToString()
 
 
 def blobprotovector_str_to_arraylist(data: bytes) -> list[np.ndarray]:
-    """The arrays of a BlobProtoVector's bytes."""
+    """Parses a serialized BlobProtoVector into arrays."""
     vector = proto.caffe_pb2.BlobProtoVector.FromString(data)
     return [blobproto_to_array(blob) for blob in vector.blobs]
 
 
 def array_to_datum(arr: np.ndarray, label: int | None = None) -> Any:
-    """A Datum of an array (channels, height, width): bytes for uint8, else floats.
+    """Converts an array (channels, height, width) to a Datum: bytes for uint8, else floats.
 
     Raises:
         ValueError: the array does not have three axes.
     """
     if np.ndim(arr) != 3:
-        raise invalid(f"a Datum holds (channels, height, width), found {np.shape(arr)}")
+        raise invalid(
+            f"a Datum holds (channels, height, width), not an array of shape {np.shape(arr)}"
+        )
     datum = proto.caffe_pb2.Datum()
     datum.channels, datum.height, datum.width = arr.shape
     if arr.dtype == np.uint8:
@@ -247,7 +250,7 @@ def array_to_datum(arr: np.ndarray, label: int | None = None) -> Any:
 
 
 def datum_to_array(datum: Any) -> np.ndarray:
-    """The array (channels, height, width) of a Datum: uint8 for bytes, else float32."""
+    """Converts a Datum to an array (channels, height, width): uint8 for bytes, else float32."""
     if len(datum.data):
         values = np.frombuffer(datum.data, np.uint8)
     else:
@@ -262,7 +265,7 @@ def transformer_for(
     raw_scale: float | None,
     channel_swap: Sequence[int] | None,
 ) -> Transformer:
-    """The Transformer of a net's first input for images (height, width, channels)."""
+    """The Transformer from images (height, width, channels) to a net's first input."""
     name = net.inputs[0]
     transformer = Transformer({name: net.blobs[name].data.shape})
     transformer.set_transpose(name, (2, 0, 1))

@@ -15,8 +15,8 @@ class Layer:
 
     A prototxt names the class: `python_param { module: "my_layers" layer: "MyLayer" }`; the module
     is imported like any other (`__main__` works too). Bottoms and tops are lists of Blob, whose
-    `data` and `diff` are NumPy views: write into them, do not replace them. An exception ends the
-    net's call as HearthError, with the layer's name and the traceback.
+    `data` and `diff` are NumPy views: write into them, do not replace them. If a method raises an
+    exception, the net's call raises HearthError with the layer's name and the traceback.
 
     Attributes, set before `setup`:
         name, type: as in the prototxt.

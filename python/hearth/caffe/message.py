@@ -1,8 +1,8 @@
 """Caffe's messages (NetParameter, LayerParameter, ...) as lightweight Python objects.
 
 They behave like protobuf's for writing and reading nets: attributes with defaults, lists for
-repeated fields, `add()`, `HasField`, `CopyFrom`, and `str()`, which returns prototxt. Their fields
-are those that the engine knows. `caffe.proto.caffe_pb2` has protobuf's own classes.
+repeated fields, `add()`, `HasField`, `CopyFrom`, and `str()`, which returns prototxt. They have
+only the fields that the engine knows. `caffe.proto.caffe_pb2` has protobuf's own classes.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def field_type(type_name: str, name: str) -> str:
 
 
 def enum_values(type_name: str) -> dict[str, int]:
-    """The numbers of all enum values of a message type, such as PoolingParameter."""
+    """The numbers of all enum values in a message type such as PoolingParameter."""
     values: dict[str, int] = {}
     for name, numbers in _schema()["enums"].items():
         if name.rpartition(".")[0] == type_name:
@@ -61,7 +61,7 @@ def _nearest(name: str, known: Iterable[str]) -> str:
 
 
 def _checked(field: Field, value: Any) -> Any:
-    """The value to store. Raises TypeError or ValueError that names the field."""
+    """Checks a value; returns the one to store. Raises TypeError or ValueError naming the field."""
     kind = field["type"]
     try:
         if kind == "message":
@@ -121,7 +121,7 @@ class Repeated(list):
         super().append(_checked(self._field, value))
 
     def extend(self, values: Iterable[Any]) -> None:
-        """Adds all values, or none if the field cannot hold one."""
+        """Adds all values; if the field cannot hold one of them, adds none."""
         super().extend([_checked(self._field, value) for value in values])
 
     def insert(self, index: int, value: Any) -> None:
@@ -158,7 +158,7 @@ class Message:
         """Parses prototxt; `type_name` is NetParameter or SolverParameter.
 
         Raises:
-            ValueError: as "path:line:column: found ..., expected ...".
+            ValueError: "path:line:column: found ..., expected ...".
         """
         return cls(type_name, **parse_prototxt(text, path, type_name))
 
@@ -173,7 +173,7 @@ class Message:
             raise AttributeError(name)
         field = self._field(name)
         if name not in self._values:
-            # Reading a submessage or list creates it to be filled; empty ones are not written.
+            # Reading an unset submessage or list creates an empty one, which counts as unset.
             if field["label"] == "repeated":
                 self._values[name] = Repeated(field)
             elif field["type"] == "message":
@@ -210,7 +210,7 @@ class Message:
         self._values.pop(name, None)
 
     def MergeFrom(self, other: Message) -> None:
-        """Adds the other's fields: lists grow, messages merge, the rest is replaced."""
+        """Merges the other's fields: appends lists, merges submessages, replaces other values."""
         for name, value in other._values.items():
             if isinstance(value, Repeated):
                 getattr(self, name).extend(_copy(item) for item in value)

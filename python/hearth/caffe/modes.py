@@ -57,11 +57,11 @@ def set_mode_cpu() -> None:
 def set_mode_gpu() -> None:
     """Nets and solvers built from now on compute on the GPU of set_device(), by default GPU 0.
 
-    If this process can use no CUDA device, it warns, and they compute on the CPU. Unlike in Caffe,
-    a net stays on the device where it was built.
+    Without a usable CUDA device, this logs a warning, and nets compute on the CPU. Unlike in Caffe,
+    a net stays on the device for which it was built.
 
     Raises:
-        ValueError: there are CUDA devices, but not the one of set_device().
+        ValueError: there are CUDA devices, but not the one that set_device() selected.
     """
     if _caffe.count_gpus() == 0:
         warnings.warn("there is no CUDA device here: nets compute on the CPU", stacklevel=2)
@@ -90,7 +90,7 @@ def set_random_seed(seed: int) -> None:
 
 
 def next_seed() -> int:
-    """The seed of the next net: from set_random_seed, else from the operating system."""
+    """The seed of the next net, from set_random_seed or otherwise from the operating system."""
     return next(_seeds) if _seeds is not None else int.from_bytes(os.urandom(7), "little")
 
 
@@ -119,16 +119,16 @@ def solver_rank() -> int:
 
 
 def set_multiprocess(multiprocess: bool) -> None:
-    """Accepted for compatibility; distributed training is CaffeOnSpark's or `hearth`'s."""
+    """Has no effect; use CaffeOnSpark or `hearth` for distributed training."""
 
 
 def has_nccl() -> bool:
-    """False: Hearth does not have pycaffe's NCCL class."""
+    """Returns False, because Hearth has no pycaffe NCCL class."""
     return False
 
 
 class NCCL:
-    """pycaffe's multi-GPU training, which Hearth lacks: raises NotImplementedError."""
+    """pycaffe's multi-GPU training, which Hearth does not support: raises NotImplementedError."""
 
     def __init__(self, *arguments: Any) -> NoReturn:
         raise UnimplementedError(
@@ -138,7 +138,7 @@ class NCCL:
 
     @staticmethod
     def new_uid() -> NoReturn:
-        """Raises NotImplementedError, like the class."""
+        """Raises NotImplementedError, like the class NCCL."""
         NCCL()
 
 
@@ -165,8 +165,8 @@ class Timer:
 def init_log(level: int = 0, stderr: bool = True) -> None:
     """Sets the lowest level logged on stderr: 0 information, 1 warnings, 2 and above errors.
 
-    Without `stderr`, only errors are logged: there is no other log.
-    The environment variable GLOG_minloglevel sets it when hearth.caffe is imported.
+    If `stderr` is false, only errors are logged, because there is no other log. The environment
+    variable GLOG_minloglevel sets it when hearth.caffe is imported.
     """
     _caffe.set_log_level(level if stderr else max(level, 2))
 

@@ -123,12 +123,12 @@ class Net:
     ) -> Arrays:
         """Runs backward from layer `start` down to `end`, inclusive (default: all).
 
-        Parameters' diffs are added to: see `clear_param_diffs`.
+        Adds to the parameters' diffs: see `clear_param_diffs`.
 
         Args:
             diffs: names of blobs whose diffs to return in addition to the inputs'.
             start, end: layer names.
-            kwargs: diffs of all outputs, by name; default: the losses' weights.
+            kwargs: diffs of all outputs, by name; default: the loss weights.
 
         Returns:
             Views, by name, of the diffs of the inputs (with `end`: of that layer's bottoms) and of
@@ -283,7 +283,7 @@ class Net:
             ) from None
 
     def _fill(self, arrays: Mapping[str, Any], names: Sequence[str], part: str) -> None:
-        """Copies `arrays`, which must have the names `names`, into the blobs' data or diff."""
+        """Copies `arrays`, whose names must be `names`, into the blobs' data or diff."""
         if set(arrays) != set(names):
             raise invalid(f"there are arrays for {sorted(arrays)}, but {sorted(names)} are needed")
         for name, array in arrays.items():
@@ -297,7 +297,7 @@ class Net:
             target[...] = array
 
     def _batch(self, arrays: Mapping[str, Any]) -> Iterator[Arrays]:
-        """Splits arrays of many items into batches; the last one is padded with zeros."""
+        """Splits arrays of many items into batches; pads the last batch with zeros."""
         size = next(iter(self.blobs.values())).shape[0]
         for begin in range(0, _item_count(arrays), size):
             batch = {}

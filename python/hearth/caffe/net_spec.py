@@ -32,14 +32,14 @@ __all__ = [
 
 
 class Top:
-    """One output of a layer; pass it to the layers that read it."""
+    """An output of a layer, to be passed to the layers that read it."""
 
     def __init__(self, fn: Function, n: int) -> None:
         self.fn = fn
         self.n = n
 
     def to_proto(self) -> Message:
-        """The NetParameter of everything that this top needs, with generated names."""
+        """A NetParameter of all layers that this top depends on, with generated names."""
         return to_proto(self)
 
     def _update(self, params: Mapping[str, Any]) -> None:
@@ -55,7 +55,7 @@ class Function:
     def __init__(self, type_name: str, inputs: tuple[Any, ...], params: dict[str, Any]) -> None:
         for index, top in enumerate(inputs):
             if not isinstance(top, Top):
-                # pycaffe's message, which its tests and programs check.
+                # Same message as pycaffe, because pycaffe's tests and other programs check it.
                 raise TypeError(f"{type_name} input {index} is not a Top (type is {type(top)})")
         self.type_name = type_name
         self.inputs = inputs
@@ -70,7 +70,7 @@ class Function:
 
 @cache
 def _param_fields() -> dict[str, str]:
-    """By layer type, the LayerParameter field with the type's parameters."""
+    """Maps a layer type to the LayerParameter field that contains its parameters."""
     own: dict[str, str] = {}
     for name in field_names("LayerParameter"):
         if name.endswith("_param"):
@@ -79,17 +79,17 @@ def _param_fields() -> dict[str, str]:
 
 
 def param_name_dict() -> dict[str, str]:
-    """The name of each layer type's parameters, such as {"Convolution": "convolution"}."""
+    """Maps each layer type to its parameters' name, such as {"Convolution": "convolution"}."""
     return {kind: field.removesuffix("_param") for kind, field in _param_fields().items()}
 
 
 def assign_proto(proto: Message, name: str, val: Any) -> None:
-    """Sets a field of a message; dicts become messages, a single value a list if necessary."""
+    """Sets a message's field; converts dicts to messages and wraps a single value for a list."""
     proto.assign(name, val)
 
 
 def _set_param(layer: Message, name: str, value: Any) -> None:
-    """Sets a parameter of the layer type's message if it has it, else of the layer itself."""
+    """Sets a field of the layer type's message if it has that field, otherwise of the layer."""
     own = _param_fields().get(layer.type)
     in_own = own is not None and name in field_names(field_type("LayerParameter", own))
     if in_own and not name.endswith("param"):
@@ -98,14 +98,14 @@ def _set_param(layer: Message, name: str, value: Any) -> None:
         layer.assign(name, value)
     else:
         try:
-            # Fails with the name of the message that was most likely meant.
+            # Raises an error that names the message most likely meant.
             (getattr(layer, own) if own else layer).assign(name, value)
         except AttributeError as error:
             raise AttributeError(f"L.{layer.type}: {error}") from error
 
 
 class _Writer:
-    """Collects the layers that tops need, each after its inputs."""
+    """Collects the layers that tops depend on, each after its inputs."""
 
     def __init__(self, names: dict[Any, str]) -> None:
         self.names = dict(names)
@@ -138,7 +138,7 @@ class _Writer:
 
 
 def to_proto(*tops: Top) -> Message:
-    """The NetParameter of everything that the tops need; layers are named after their types."""
+    """A NetParameter of all layers that the tops depend on, named after their types."""
     writer = _Writer({})
     for top in tops:
         writer.add(top.fn)
@@ -193,15 +193,15 @@ class NetSpec:
         return self.tops.items()
 
     def update(self, name: str, params: Mapping[str, Any]) -> None:
-        """Changes parameters of the layer that makes the top `name`."""
+        """Changes parameters of the layer that produces the top `name`."""
         self.tops[name]._update(params)
 
     def to_proto(self) -> Message:
         """The net as a NetParameter; `str()` of it is prototxt.
 
         Raises:
-            AttributeError, TypeError, ValueError: an unknown parameter of a layer, or one of a
-                wrong type; the message names the layer type and the field.
+            AttributeError, TypeError, ValueError: a layer has an unknown parameter, or a parameter
+                of the wrong type; the message names the layer type and the field.
         """
         writer = _Writer({top: name for name, top in self.tops.items()})
         for top in self.tops.values():
@@ -210,7 +210,7 @@ class NetSpec:
 
 
 class Layers:
-    """`layers.Convolution(...)` makes a layer of type Convolution and returns its top.
+    """`layers.Convolution(...)` creates a layer of type Convolution and returns its top.
 
     `ntop=n` returns a tuple of n tops (a Function for 0), `in_place=True` makes the top the bottom.
     Other keywords are parameters of the layer type, or fields of LayerParameter.

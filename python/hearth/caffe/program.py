@@ -2,7 +2,8 @@
 
     python -m hearth.caffe.program train --solver=solver.prototxt
 
-`hearth train`, `test`, `time` and `extract_features`, and tasks of a Spark job, do so themselves.
+`hearth train`, `test`, `time` and `extract_features`, and the tasks of a Spark job, start it for
+such nets.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import sys
 
 def main() -> int:
     """Runs the command that sys.argv names and returns its exit status."""
-    # The commands start `python -m hearth.rows.file_reader` for Parquet sources.
+    # For Parquet sources, the commands start `python -m hearth.rows.file_reader`.
     os.environ.setdefault("HEARTH_PYTHON", sys.executable)
     from hearth.native import _caffe
 

@@ -1,4 +1,4 @@
-"""Resizes images like pycaffe, which uses scikit-image or SciPy depending on the channels."""
+"""Resizes images like pycaffe, which uses scikit-image or SciPy depending on the channel count."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ def _nearest(array: np.ndarray, axis: int, positions: np.ndarray) -> np.ndarray:
 
 
 def _bordered(image: np.ndarray) -> np.ndarray:
-    """The image with a one-pixel border of its least value."""
+    """Adds a one-pixel border of the image's minimum."""
     around = [(1, 1), (1, 1), *[(0, 0)] * (image.ndim - 2)]
     return np.pad(image, around, constant_values=image.min())
 
 
 def _by_centres(image: np.ndarray, new_dims: Sequence[int], order: int) -> np.ndarray:
-    """Pixels are areas: the outer edges of the old and the new image coincide.
+    """Resizes so that the images' outer edges coincide (pixels are areas).
 
-    So an enlarged image reaches beyond the outer centers. There scikit-image reads 0 in the image
-    that pycaffe scaled to [0, 1], which is the image's least value.
+    In an enlarged image, some positions lie outside the old outer pixel centers. There scikit-image
+    reads 0, which is the image's minimum, because pycaffe first scales the image to [0, 1].
     """
     old_dims = image.shape
     if order == 1:
@@ -57,7 +57,7 @@ def _by_centres(image: np.ndarray, new_dims: Sequence[int], order: int) -> np.nd
 
 
 def _by_corners(image: np.ndarray, new_dims: Sequence[int], order: int) -> np.ndarray:
-    """Pixels are points: the first and the last ones stay in place."""
+    """Resizes so that the images' first and last pixels coincide (pixels are points)."""
     for axis in (0, 1):
         size = int(new_dims[axis])
         positions = np.arange(size) * (image.shape[axis] - 1) / max(size - 1, 1)
@@ -85,7 +85,7 @@ def resize_image(im: np.ndarray, new_dims: Sequence[int], interp_order: int = 1)
         float32 (new height, new width, channels).
 
     Raises:
-        ValueError: another interp_order, or the image has no pixels.
+        ValueError: `interp_order` is neither 0 nor 1, or the image has no pixels.
     """
     if interp_order not in (0, 1):
         raise invalid(f"interp_order {interp_order} is not 0 (nearest) or 1 (bilinear)")

@@ -45,7 +45,7 @@ class Solver:
 
     Attributes:
         net: the train net.
-        test_nets: the test nets; they share the train net's weights once a test has run.
+        test_nets: the test nets; they share the train net's weights after the first test.
         param: the solver's parameters, such as `param.max_iter`; `param.base_lr` can be set.
     """
 
@@ -73,7 +73,7 @@ class Solver:
 
     @property
     def iter(self) -> int:
-        """Iterations done."""
+        """The number of completed iterations."""
         return self._native.iter
 
     @property
@@ -82,7 +82,7 @@ class Solver:
         return self._native.lr
 
     def step(self, iterations: int) -> None:
-        """Trains `iterations` more, with due tests, displays and snapshots."""
+        """Trains for `iterations` iterations, with the tests and snapshots that are due."""
         self._native.step(iterations)
 
     def solve(self, resume_file: str | os.PathLike[str] | None = None) -> None:
@@ -100,11 +100,11 @@ class Solver:
         return self._native.snapshot()
 
     def apply_update(self) -> None:
-        """Updates the weights from the net's diffs, like the end of an iteration, and counts it."""
+        """Ends an iteration: updates the weights from the net's diffs and increments `iter`."""
         self._native.apply_update()
 
     def share_weights(self, net: Net) -> None:
-        """Trains the weights of another net, for layers of the same names."""
+        """Uses another net's weights, without a copy, for layers of the same names."""
         self.net.share_with(net)
 
     def add_callback(
@@ -127,19 +127,19 @@ class NesterovSolver(Solver):
 
 
 class AdaGradSolver(Solver):
-    """Learning rates that decrease with the gradients seen so far."""
+    """Divides each learning rate by the root of the sum of past squared gradients."""
 
     type = "AdaGrad"
 
 
 class RMSPropSolver(Solver):
-    """Learning rates from a running mean of squared gradients."""
+    """Divides each learning rate by the root of a running mean of squared gradients."""
 
     type = "RMSProp"
 
 
 class AdaDeltaSolver(Solver):
-    """Learning rates from running means of squared gradients and updates."""
+    """Derives each learning rate from running means of squared gradients and squared updates."""
 
     type = "AdaDelta"
 
@@ -154,7 +154,7 @@ _CLASSES = {kind.type: kind for kind in Solver.__subclasses__()}
 
 
 def get_solver(solver_file: str | os.PathLike[str]) -> Solver:
-    """The solver of the file's type (default SGD).
+    """Creates a solver of the type that the file names (default SGD).
 
     Raises:
         ValueError: the type is not one of the six.

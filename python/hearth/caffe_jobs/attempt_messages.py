@@ -8,19 +8,19 @@ from typing import Any
 
 
 class Kind(Enum):
-    """What a message reports, and its value."""
+    """The kind of a message; each comment describes its value."""
 
     EVENT = auto()  # a rank's event
-    FAILURE = auto()  # the first failure that the rendezvous reports
-    DRAINED = auto()  # no more events will come
-    FINISHED = auto()  # rank 0's done event: all ranks are done
+    FAILURE = auto()  # the first failure reported by the rendezvous
+    DRAINED = auto()  # None: no more events follow
+    FINISHED = auto()  # rank 0's done event, sent once all ranks are done
     ERROR = auto()  # the exception of Spark's job
-    RESULT = auto()  # what Spark's job returned
+    RESULT = auto()  # the result of Spark's job
 
 
 @dataclass(frozen=True)
 class Message:
-    """One report, of the coordinator or of Spark's job."""
+    """A report from the coordinator or from Spark's job."""
 
     kind: Kind
     value: Any = None

@@ -1,4 +1,4 @@
-"""The driver's side of a training: one barrier stage of ranks, watched until it ends."""
+"""Launches the ranks of a training as one barrier stage, and watches it until it ends."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from hearth.spark.profiles import mapped, task_profile
 from hearth.spark.restarts import Lost, NotReplaced, Restarts
 from hearth.spark.session_conf import session_conf
 from hearth.spark.silent_executors import replace_silent
-from hearth.spark.slots import SlotWait
+from hearth.spark.slots import SlotWait, is_local
 from hearth.spark.token_forwarder import forward_tokens
 
 if TYPE_CHECKING:
@@ -40,12 +40,13 @@ if TYPE_CHECKING:
 
 Event = dict[str, Any]
 
-# Spark usually ends the job soon after the first failure; after this time it is cancelled.
+# Spark usually ends the job soon after the first failure; otherwise it is cancelled after this
+# time.
 _JOB_END_WAIT_S = 1.5
-# The rendezvous sees the end of a rank's connection at once. Only its task knows how the process
-# ended, and Spark reports that with the end of the job: 0.02 to 0.3 s later for killed trainers and
-# executors of a local cluster. Spark may also notice nothing, as of a host without power; then the
-# loss is all that is known.
+# The rendezvous notices at once that a rank has disconnected. Only the rank's task knows how the
+# process ended, and Spark reports that when the job ends: 0.02 to 0.3 s later for killed trainers
+# and executors of a local cluster. If a host loses power, Spark may report nothing within this
+# time; the error then only says that the rank was lost.
 _TASK_FAILURE_WAIT_S = 15.0
 _EVENT_WAIT_S = 5.0
 # How long Spark may take to return the result once all ranks are done.
@@ -56,7 +57,8 @@ _SLOTS_WAIT_S = 5.0
 
 @dataclass(frozen=True)
 class Rows:
-    """The partitions of a run's ranks, and the settings that keep them the same in each attempt."""
+    """A run's rows, one partition per rank, and the settings under which each attempt computes the
+    same partitions."""
 
     frame: DataFrame
     conf: dict[str, str]
@@ -67,12 +69,12 @@ def run(
 ) -> Event:
     """Trains, and returns rank 0's done event, which holds all validations of the run.
 
-    `on_event` is called in this thread with each live event (with Spark Connect, if rank 0's host
-    cannot reach the client, after the trainers are done, each with its `seconds`). If a process is
-    lost, all ranks are launched again, up to `max_restarts` times, and resume from the run's last
-    snapshot; a "restart" event reports it. Every attempt has its own generation, which fences off
-    what remains of earlier attempts. A driver that YARN has restarted also resumes from the run's
-    last snapshot, and a warning reports it.
+    `on_event` is called in this thread with each event as it arrives. With Spark Connect, if rank
+    0's host cannot reach the client, events arrive after the trainers are done, each with its
+    `seconds`. If a process is lost, all ranks are launched again, up to `max_restarts` times, and
+    resume from the run's last snapshot; a "restart" event reports it. Each attempt has a new
+    generation number, so the coordinator rejects processes that remain from earlier attempts. A
+    driver that YARN has restarted also resumes from the run's last snapshot, and logs a warning.
 
     Raises:
         HearthError: the cluster cannot hold the ranks, a rank reported an error, or one was lost
@@ -88,16 +90,16 @@ def run(
     profile = task_profile(spark.conf.get)
     preflight.check(spark, plan.world, partial(_report_waiting, on_event), profile)
     if warning := preflight.unused_cores(spark, profile):
-        on_event({"event": "log", "level": "W", "text": warning})
+        on_event(_log("W", warning))
     if name.attempt > 1:
         text = (
             f"attempt {name.attempt} of this application, whose driver YARN has restarted: "
             "the training resumes from its last snapshot, if there is one"
         )
-        on_event({"event": "log", "level": "W", "text": text})
+        on_event(_log("W", text))
     plan = assign_files(spark, plan, on_event)
     conf = launch_conf(spark, plan.world, plan.frames.values())
-    with session_conf(spark, conf):  # resolved once: all attempts use the same rows
+    with session_conf(spark, conf):  # once, so that all attempts use the same rows
         rows = rank_rows(spark, plan.frames, plan.world)
     return _generations(spark, plan, Rows(rows, conf), on_event, max_restarts)
 
@@ -122,16 +124,20 @@ def _generations(
     def on_restart(lost: Lost) -> None:
         restart = {"generation": restarts.count, "max_restarts": max_restarts}
         on_event({"event": "restart", "reason": str(lost), **restart})
-        last[0].replace_silent()
+        last[0].replace_silent(unless_they_answer=False)
 
     try:
         return restarts.run(attempt, on_restart)
     except Lost as lost:
         if lost.failure.silent:
-            last[0].leave_silent()
+            last[0].replace_silent(unless_they_answer=True)
         raise lost.failure.error() from lost.__cause__
     except NotReplaced as error:
         raise HearthError(f"{error.lost}. The training is not restarted: {error}") from None
+
+
+def _log(level: str, text: str) -> Event:
+    return {"event": "log", "level": level, "text": text}
 
 
 def _report_waiting(on_event: Callable[[Event], None], line: str) -> None:
@@ -139,7 +145,8 @@ def _report_waiting(on_event: Callable[[Event], None], line: str) -> None:
 
 
 class _Attempt:
-    """One barrier job. The Spark action runs in a thread, so that events can be shown meanwhile."""
+    """Runs one barrier job. The Spark action runs in a thread while this thread passes on
+    events."""
 
     def __init__(self, spark: SparkSession, plan: Plan, rows: Rows, generation: int):
         self._spark = spark
@@ -152,22 +159,23 @@ class _Attempt:
         self._coordinator: Any = None
         self._live: LiveEvents | None = None  # with Spark Connect
         # Local mode: the executor is this process's JVM, so ranks share its standard error.
-        self._local = spark.conf.get("spark.master", "").partition("[")[0] == "local"
+        self._local = is_local(spark.conf.get("spark.master", ""))
         self._job: SparkJob | None = None
         self._ending = threading.Event()
         self._done: Event | None = None  # rank 0's, once all ranks are done
-        self._started = False  # ranks have connected, or the job has ended
+        self._started = False  # a message has arrived: ranks run, or the job has ended
         self._overdue = False  # all ranks are done, but Spark has returned no result
 
     def run(self, on_event: Callable[[Event], None]) -> Event:
-        # Wait for concurrent trainings in this thread, so that Ctrl-C ends the wait.
+        # session_conf() may wait for concurrent trainings; it does so in this thread, so that
+        # Ctrl-C ends the wait.
         with session_conf(self._spark, self._rows.conf):
             return self._run(on_event)
 
     def _run(self, on_event: Callable[[Event], None]) -> Event:
         endpoint = self._start_coordinator()
         if endpoint is None:
-            self._started = True  # the start of ranks is not reported here
+            self._started = True  # with Spark Connect the start of ranks is not reported
             self._live = LiveEvents(self._access)
         job = SparkJob(self._access, partial(self._act, endpoint), self._put_end)
         self._job = job
@@ -183,15 +191,12 @@ class _Attempt:
             self._close_coordinator()
             pump.join()
             if self._overdue:
-                self.leave_silent()
+                self.replace_silent(unless_they_answer=True)
 
-    def leave_silent(self) -> None:
-        """Keeps the rest of this session, and its end, from waiting for lost hosts."""
-        replace_silent(self._spark, self._job.tag, unless_they_answer=True)
-
-    def replace_silent(self) -> None:
-        """Makes Spark replace the executors on which tasks of this ended attempt remain."""
-        replace_silent(self._spark, self._job.tag)
+    def replace_silent(self, unless_they_answer: bool) -> None:
+        """Makes Spark replace the executors on which tasks of this ended attempt remain, so that
+        neither a restart nor the session's end waits for lost hosts."""
+        replace_silent(self._spark, self._job.tag, unless_they_answer=unless_they_answer)
 
     def _watch(self, on_event: Callable[[Event], None]) -> Event:
         result, drained = None, False
@@ -238,7 +243,7 @@ class _Attempt:
             else:
                 self._started = True
                 return message
-        # Remote files are still being stored when all ranks are done, which may take longer.
+        # No limit with remote files: storing them after all ranks are done may take longer.
         ends_now = self._plan.remote is None and not self._ending.is_set()
         late = self._done is not None and ends_now
         try:
@@ -248,7 +253,8 @@ class _Attempt:
             return Message(Kind.RESULT, [self._done])
 
     def _task_failure(self, failure: dict[str, Any]) -> Failure:
-        """The failure. If a rank was lost, the error of its task, which ends the job, says more."""
+        """The failure to report. For a lost rank, waits for the error of its task, which has more
+        detail and ends the job."""
         known = Failure.of_rendezvous(failure)
         deadline = time.monotonic() + _TASK_FAILURE_WAIT_S
         while known.closed:
@@ -256,7 +262,7 @@ class _Attempt:
                 message = self._inbox.get(timeout=max(0.0, deadline - time.monotonic()))
             except queue.Empty:
                 break
-            if message.kind is Kind.ERROR:  # the job has ended: no more events follow
+            if message.kind is Kind.ERROR:  # the job has ended, so no more events follow
                 return known.explained_by(Failure.find(str(message.value)))
         return known
 
@@ -267,7 +273,8 @@ class _Attempt:
                 listening.close()
 
     def _reason(self, error: BaseException) -> BaseException:
-        """The exception for the user after Spark's job failed: the first rank's reason, if any."""
+        """The exception to raise after Spark's job failed: that of the first failed rank, if
+        known."""
         first = self._coordinator.failure() if self._coordinator is not None else None
         known = Failure.of_rendezvous(first) if first is not None else None
         if known is not None and not known.is_loss:
@@ -332,8 +339,7 @@ class _Attempt:
             local, remote = (sum(event[key] for event in read) for key in ("local", "remote"))
             total = local + remote
             text = f"ranks read {total} bytes of files, {100 * local / total:.0f} % of"
-            line = {"event": "log", "level": "I", "text": f"{text} them on their own hosts"}
-            self._inbox.put(Message(Kind.EVENT, line))
+            self._inbox.put(Message(Kind.EVENT, _log("I", f"{text} them on their own hosts")))
         return [event for event in events if event not in read]
 
     def _put_end(self, job: SparkJob) -> None:
@@ -342,7 +348,7 @@ class _Attempt:
         self._inbox.put(message)
 
     def _pump_events(self) -> None:
-        """Moves live events into the inbox until a rank fails or the coordinator is closed."""
+        """Moves events into the inbox until a rank fails or the coordinator is closed."""
         done: Event | None = None
         if self._live is not None:
             self._live.take_all(lambda event: self._inbox.put(Message(Kind.EVENT, event)))
@@ -372,7 +378,7 @@ class _Attempt:
     def _report_dropped(self, lines: int) -> None:
         if lines:
             text = f"{lines} log lines arrived too fast to be shown here; see the executors' logs"
-            self._inbox.put(Message(Kind.EVENT, {"event": "log", "level": "W", "text": text}))
+            self._inbox.put(Message(Kind.EVENT, _log("W", text)))
 
 
 @contextmanager

@@ -1,7 +1,8 @@
 """Sends events of a running training to a client of Spark Connect.
 
-Rank 0's task, which hosts the coordinator in this case, sends them if it can reach the client.
-Otherwise they arrive with the training's result: nothing waits for them.
+With Spark Connect, rank 0's task hosts the coordinator. The task sends the events to the client if
+it can reach it; otherwise they arrive with the training's result. The training never waits for
+this.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import queue
 import socket
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from hearth.spark.access import ConnectSpark
@@ -26,21 +27,18 @@ _END_S = 2.0
 
 @dataclass(frozen=True)
 class Listener:
-    """Address of the client's listener; travels in Spark's task closure."""
+    """Address of the client's listener, serialized in Spark's task closure."""
 
     host: str
     port: int
-    token: str
-
-    def __repr__(self) -> str:  # the token must not reach a log
-        return f"Listener({self.host}:{self.port})"
+    token: str = field(repr=False)  # must not reach a log
 
 
 class LiveEvents:
-    """The client's end: owns a listening socket, if one could be opened.
+    """The client's side: owns the listening socket, if one could be opened.
 
     Attributes:
-        listener: its address for rank 0's task; None without a socket.
+        listener: the socket's address for rank 0's task; None without a socket.
     """
 
     def __init__(self, access: ConnectSpark):
@@ -58,7 +56,7 @@ class LiveEvents:
             self._coordinator = Coordinator(
                 world=1, token=token, bind_host=bind_host, **coordinator_ports(ports, COORDINATOR)
             )
-        except (OSError, ValueError) as error:  # the address is not local, or no port is free
+        except (OSError, ValueError) as error:  # not a local address, or no free port
             self._why = str(error)
             return
         port = self._coordinator.port()
@@ -66,10 +64,11 @@ class LiveEvents:
         self._why = f"rank 0's host did not reach this client at {host}:{port}"
 
     def take_all(self, on_event: Callable[[Event], None]) -> None:
-        """Passes events on as they arrive; returns when it is closed and drained.
+        """Calls `on_event` with each event as it arrives; returns after close(), once all received
+        events are passed on.
 
-        A sender that disconnects is not a failure: its rank may have ended, and events that it has
-        not sent arrive with the result.
+        It is not a failure if the sender disconnects: its rank may have ended, and the events that
+        it has not sent arrive with the result.
         """
         while self._coordinator is not None:
             ending = self._ending.is_set()
@@ -82,8 +81,8 @@ class LiveEvents:
                 return
 
     def missed(self, kept: Sequence[Event]) -> list[Event]:
-        """The events of the result that were not received live; the reason first, if none was. Call
-        it after take_all() has returned.
+        """The events of the result that were not received before; if none were, a log event with
+        the reason comes first. Call it after take_all() has returned.
         """
         missed = [event for event in kept if event["number"] not in self._came]
         if missed and not self._came:
@@ -99,7 +98,7 @@ class LiveEvents:
 
 
 class EventSender:
-    """Rank 0's end. It never fails: if the client is unreachable, it sends nothing."""
+    """Rank 0's side. Never fails: if the client is unreachable, events are dropped."""
 
     def __init__(self, listener: Listener):
         self._listener = listener
@@ -109,12 +108,12 @@ class EventSender:
         self._thread.start()
 
     def put(self, number: int, event: Any) -> None:
-        """Queues an event; its number is unique."""
+        """Queues an event with its unique number."""
         if not self._over:
             self._events.put(json.dumps({"number": number, "event": event}))
 
     def close(self) -> None:
-        """Waits briefly until everything is sent."""
+        """Waits up to two seconds until all events are sent."""
         self._events.put(None)
         self._thread.join(_END_S)
 
@@ -135,7 +134,7 @@ class EventSender:
             while (event := self._events.get()) is not None and member.failure() is None:
                 member.send_event(event)
             member.done()
-        except (OSError, RuntimeError):  # unreachable, or the client has closed
+        except (OSError, RuntimeError):  # the client is unreachable, or has closed the connection
             pass
         finally:
             self._over = True

@@ -18,26 +18,26 @@ from typing import Any
 from hearth import native
 from hearth.spark import executor_memory
 
-# Measured: Spark's Python worker and daemon, a trainer of the smallest net, and the JVM outside of
-# its heap (classes, code, threads). LeNet once took 464 MB.
+# Measured memory of Spark's Python worker and daemon, a trainer with the smallest net, and the
+# JVM's memory outside its heap (classes, code, threads). LeNet needed up to 464 MB.
 _BASE_MB = 470
-# Copies of each float32 parameter: value, gradient, and one or two histories; rank 0 holds the
-# model twice more while it writes a snapshot.
+# Copies of each float32 parameter: value, gradient, and one or two histories. Rank 0 allocates two
+# more copies while it writes a snapshot.
 _COPIES = {"AdaDelta": 4, "Adam": 4}
 _FEW_COPIES, _WRITING = 3, 2
 _ANSWER_S = 60.0
 
 
-# Two windows of streamed rows.
+# Memory of the two windows of streamed rows.
 STREAMED_MB = 128
 
 
 def memory_warnings(
     spark: Any, job: Mapping[str, Any], solver_type: str = "", more_mb: int = 0
 ) -> Iterator[str]:
-    """Warnings for the user before a training whose executors have too little memory.
+    """Yields warnings if executors have too little memory for a training.
 
-    `more_mb`: what a rank needs in addition to its net.
+    `more_mb`: memory that a rank needs in addition to its net's.
     """
     if not executor_memory.is_limited(spark):
         return
@@ -49,7 +49,8 @@ def memory_warnings(
 
 
 def trainer_mb(job: Mapping[str, Any], solver_type: str = "") -> int | None:
-    """An estimate for one rank of a training; None where the net cannot be built here."""
+    """Estimated memory of one rank of a training; None if the net cannot be built in this process's
+    environment."""
     command = [sys.executable, "-m", "hearth.caffe_jobs.memory_need"]
     with suppress(OSError, subprocess.SubprocessError, ValueError, KeyError):
         done = subprocess.run(
@@ -63,14 +64,14 @@ def trainer_mb(job: Mapping[str, Any], solver_type: str = "") -> int | None:
         )
         counts = json.loads(done.stdout)
         copies = _COPIES.get(solver_type, _FEW_COPIES) * int(job["devices"])
-        # Values and gradients of blobs; many share memory by the plan of the net.
+        # Counts blobs by values and gradients, an upper bound: many of them share memory.
         floats = counts["params"] * (copies + _WRITING) + 2 * counts["values"] * job["devices"]
         return _BASE_MB + (floats * 4 >> 20)
     return None
 
 
 def _counts(text: str) -> dict[str, int]:
-    """Counts of values in the parameters and in the blobs of a TRAIN net."""
+    """Number of values in a TRAIN net's parameters and in its blobs."""
     from hearth.native import _caffe
 
     with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""The plan of a launch, and the assignment of files to ranks."""
+"""The plan of a launch, and how files are assigned to ranks."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ Event = dict[str, Any]
 
 @dataclass(frozen=True)
 class Plan:
-    """The job that all ranks share, and their rows by stream ("train", "test").
+    """The job of all ranks, and the sources of their rows by stream ("train", "test").
 
-    `datasets`: identifies the rows, for snapshots. `remote`: access to the job's remote files.
-    `first_generation`: 0 for a new run.
+    `datasets`: identifies the rows in snapshots. `remote`: access to the job's remote files.
+    `first_generation`: generation of the first attempt; 0 unless YARN has restarted the driver.
     """
 
     world: int
@@ -36,13 +36,13 @@ class Plan:
 
 
 def assign_files(spark: SparkSession, plan: Plan, on_event: Callable[[Event], None]) -> Plan:
-    """The plan with files assigned to ranks by the executors' current hosts.
-
-    Restarted ranks keep their files on any host, as other rows would be another training.
+    """The plan with files assigned to ranks, preferring local files on the executors' current
+    hosts. Restarted ranks keep their files even on other hosts, because other rows would change the
+    training.
     """
     if not any(rows.placement(plan.world) for rows in plan.files.values()):
         return plan
-    # The ranks of a DataFrame are its partitions, in order.
+    # With a DataFrame, ranks are its partitions in order, so hosts cannot be chosen.
     hosts = [] if plan.frames else rank_hosts(spark, plan.world)
     files = {name: rows.placed(hosts) for name, rows in plan.files.items()}
     for rows in files.values():
@@ -52,7 +52,8 @@ def assign_files(spark: SparkSession, plan: Plan, on_event: Callable[[Event], No
 
 
 def pinned(spark: SparkSession, files: dict[str, RankRows]) -> dict[str, RankRows]:
-    """The same with a snapshot of the file lists; raises HearthError if they cannot be read."""
+    """The sources with fixed lists of files. Raises HearthError if the files cannot be listed or
+    read."""
     try:
         return {name: rows.pin(spark) for name, rows in files.items()}
     except HearthError:

@@ -1,4 +1,4 @@
-"""Applies a trained net in Spark tasks: rows in, blobs out, the net loaded once per worker."""
+"""Applies a trained net to rows in Spark tasks; each Python worker loads the net once."""
 
 from __future__ import annotations
 
@@ -31,18 +31,19 @@ MEANS_SCHEMA = "position int, blob string, sums array<double>, rows bigint, name
 
 @dataclass(frozen=True)
 class PredictSpec:
-    """One features or test job; `key` identifies its predictors."""
+    """Parameters of one features or test job; tasks with the same `key` share a predictor."""
 
     key: str
     job: dict[str, Any]
     parts: Any = None  # features(): accumulator of invalid rows; None with Spark Connect
-    once: bool = False  # one action computes all partitions: their numbers are unique
+    once: bool = False  # one action computes all partitions, so partition ids are unique
     remote: RemotePlan | None = None  # access to the job's remote files
     tokens: ForwardedTokens | None = None  # for HDFS with Kerberos
 
 
 class Predictor:
-    """A trainer process in features or test mode, with an input and an output ring."""
+    """A trainer process in features or test mode, with a ring for its input and one for its
+    output."""
 
     def __init__(self, spec: PredictSpec, task_cpus: int):
         from hearth.native._core import RingReader, RingWriter
@@ -99,10 +100,10 @@ class Predictor:
                 if not self._input.write(batch, STALL_TIMEOUT_S):
                     return
             self._input.flush(STALL_TIMEOUT_S)
-        except Exception as caught:  # any error must end the wait for results
+        except Exception as caught:  # any error must end predict()'s wait for results
             if error or not isinstance(caught, ConnectionError):
                 self._input.fail(f"{type(caught).__name__}: {caught}")
-            # Otherwise the trainer has ended; its own event says why.
+            # Otherwise the trainer has ended, and predict() reports the reason.
 
     def close(self) -> None:
         """Ends the trainer, closes both rings and removes the temporary files."""
@@ -119,7 +120,7 @@ class Predictor:
 def _noting(
     batches: Iterator[pa.RecordBatch], error: list[BaseException]
 ) -> Iterator[pa.RecordBatch]:
-    """Yields the batches, and records the exception of Spark's that ends them."""
+    """Yields the batches; if the iterator raises, appends the exception to `error`."""
     try:
         yield from batches
     except Exception as caught:
@@ -128,7 +129,7 @@ def _noting(
 
 
 class _Cache:
-    """The predictor of this Python worker, reused by the tasks of one job."""
+    """Caches this Python worker's predictor for the next task of the same job."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -173,15 +174,15 @@ def _results(spec: PredictSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[p
     try:
         yield from predictor.predict(batches)
         complete = True
-    finally:  # also if Spark stops reading this partition
+    finally:  # also if Spark stops reading early
         _cache.give(predictor) if complete else predictor.close()
 
 
 def features_task(spec: PredictSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The body of features(): SampleID (string) and one list<float> per blob, a row per row.
+    """The body of features(): for each row, SampleID (string) and one list<float> per blob.
 
-    Without an accumulator the invalid rows follow, one row each, with their position among them
-    and no values.
+    Without an accumulator, a row for each invalid row follows, without values, and with its index
+    among the invalid rows.
     """
     from pyspark import TaskContext
 
@@ -211,10 +212,10 @@ def features_task(spec: PredictSpec, batches: Iterator[pa.RecordBatch]) -> Itera
 
 
 def means_task(spec: PredictSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The body of test(): per output blob the sums of its elements over the partition's rows.
+    """The body of test(): for each output blob, the sum of each element over the partition's rows.
 
-    The first record has no blob: its `rows` counts all rows read, including invalid ones, and its
-    `names` lists the first invalid ones.
+    The first record has no blob: its `rows` is the number of all rows, including invalid ones, and
+    its `names` lists the first invalid rows.
     """
     sums: dict[str, np.ndarray] = {}
     rows = 0

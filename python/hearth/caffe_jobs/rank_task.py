@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 
 def result_schema() -> StructType:
-    """The schema of what run_rank() yields. As text it would have to be parsed by Spark Connect's
-    server, which takes seconds if the server has just started.
+    """The schema of the batches that run_rank() yields. Not a DDL string, which Spark Connect's
+    server would have to parse: that takes seconds if the server has just started.
     """
     from pyspark.sql.types import IntegerType, StringType, StructType
 
@@ -37,19 +37,19 @@ def result_schema() -> StructType:
 
 @dataclass(frozen=True)
 class RankSpec:
-    """One launch, the same for all its ranks; travels in Spark's task closure."""
+    """Parameters of one launch, equal for all ranks; serialized in Spark's task closure."""
 
     world: int
     generation: int
     token: str
-    coordinator: tuple[str, int] | None  # None: rank 0's task hosts it (Spark Connect)
+    coordinator: tuple[str, int] | None  # its address; None: in rank 0's task (Spark Connect)
     job: dict[str, Any]
     files: dict[str, RankRows]
-    frames: tuple[str, ...]  # streams in the task's rows; if two, one struct column each
+    frames: tuple[str, ...]  # streams of the task's rows; two streams: one struct column each
     remote: RemotePlan | None = None  # access to the job's remote files
-    hosts: tuple[frozenset[str], ...] = ()  # per rank: hosts that store its files; see TaskRank
-    ports: tuple[int, ...] = (0,)  # candidates for the coordinator in rank 0's task
-    listener: Listener | None = None  # of events while rank 0's task hosts the coordinator
+    hosts: tuple[frozenset[str], ...] = ()  # hosts that store each rank's files; see TaskRank
+    ports: tuple[int, ...] = (0,)  # candidate ports for the coordinator in rank 0's task
+    listener: Listener | None = None  # gets events from a coordinator in rank 0's task
     tokens: ForwardedTokens | None = None  # for HDFS with Kerberos
     links: dict[str, str] = field(default_factory=dict)  # see link_environment()
 
@@ -58,12 +58,12 @@ class RankSpec:
 
 
 def run_rank(spec: RankSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The body of the barrier stage: yields events as rows of JSON. Rank 0 yields its last one,
-    "done", or "error" if another rank was lost, whose own task says why; each rank yields
-    "files_read" if it read remote files.
+    """The body of the barrier stage: yields events as rows of JSON. Rank 0 yields its last event:
+    "done", or "error" if another rank was lost (that rank's task reports the reason). Each rank
+    that read remote files also yields "files_read".
 
     Raises:
-        RankError: this rank's trainer, or the first one of the cluster, failed.
+        RankError: this rank's trainer failed, or another rank failed first.
     """
     from pyspark import BarrierTaskContext
 
@@ -84,11 +84,12 @@ def run_rank(spec: RankSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.R
         files = FileFeed(spec.files, rings, task, spec.world)
         job = _job_of_rank(spec, (context, rank), endpoint, files.streams())
         fds = [fd for ring in rings.values() for fd in ring.fds()]
-        remote = stack.enter_context(RemoteFiles(job, spec.remote)) if spec.remote else None
+        remote = RemoteFiles(job, spec.remote) if spec.remote else None
+        if remote is not None:
+            stack.callback(remote.close)
         local_job = remote.local_job() if remote else job
-        trainer = stack.enter_context(
-            TrainerProcess(local_job, fds, files.start_epochs, spec.links)
-        )
+        trainer = TrainerProcess(local_job, fds, files.start_epochs, spec.links)
+        stack.callback(trainer.close)
         for ring in rings.values():
             ring.close_child_fds()
         if remote is not None and rank == 0:
@@ -112,10 +113,11 @@ def run_rank(spec: RankSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.R
 
 
 def _last_event(trainer: TrainerProcess, spec: RankSpec, rank: int) -> Event:
-    """If another rank was lost, leaves it to the task of that rank to end the job.
+    """Waits for the trainer's end. If another rank was lost, returns an event instead of failing.
 
-    That task knows the reason, but Spark reports only the first failed task to the driver. With
-    Spark Connect the driver does not learn of failures, so any rank that knows of one ends the job.
+    The lost rank's task knows the reason, but Spark reports only the first failed task to the
+    driver, so this task must not fail first. With Spark Connect the driver has no coordinator that
+    reports failures, so each rank that knows of one fails.
     """
     try:
         return trainer.wait()
@@ -152,7 +154,7 @@ def _host_coordinator(
 ) -> tuple[tuple[str, int], RecordedEvents | None]:
     """Rank 0 hosts the coordinator and sends its address to all ranks in a barrier call.
 
-    Rank 0's task also records the events, for a driver that may get none before the end.
+    Rank 0's task also records the events, in case the driver receives none before the end.
     """
     from hearth.native._core import Coordinator
 

@@ -13,10 +13,10 @@ from hearth.caffe_jobs.live_events import EventSender
 Event = dict[str, Any]
 
 _WAIT_S = 5.0
-# For ranks that finish shortly after rank 0: they would take an earlier end for its loss.
+# Ranks that finish shortly after rank 0 would report it as lost if its coordinator closed earlier.
 _DONE_WAIT_S = 60.0
-# Limits per kind of event and rank, and of all histograms in bytes of JSON. Above them, recurring
-# events are thinned out.
+# Limits: number of events per kind and rank, and bytes of JSON of all histograms. Recurring events
+# above them are thinned out.
 _MOST = 2000
 _MOST_HISTOGRAM_BYTES = 8 << 20
 _RECURRING = ("progress", "rank")
@@ -27,7 +27,7 @@ class RecordedEvents:
     """Records a coordinator's events in a thread until finish()."""
 
     def __init__(self, coordinator: Any, sender: EventSender | None = None):
-        """`sender`: also gets each event as it arrives."""
+        """`sender`: also gets each event when it arrives."""
         self._coordinator = coordinator
         self._sender = sender
         self._count = 0
@@ -41,13 +41,14 @@ class RecordedEvents:
         self._thread.start()
 
     def finish_done(self) -> list[Event]:
-        """finish(), once all ranks are done, or one has failed, or a minute has passed."""
+        """Waits up to a minute until all ranks are done or one has failed; then returns
+        finish()."""
         self._over.wait(_DONE_WAIT_S)
         return self.finish()
 
     def finish(self) -> list[Event]:
-        """Closes the coordinator and returns the events, each with the `number` under which it was
-        sent and the `seconds` after which it arrived."""
+        """Closes the coordinator and returns the events, each with its `number`, as passed to
+        `sender`, and its time of arrival in `seconds`."""
         self._ending.set()
         self._coordinator.close()
         self._thread.join()
@@ -93,11 +94,11 @@ class RecordedEvents:
 
 
 class _Thinned:
-    """Groups of events. Above the limit only every second, fourth ... group remains, and always
-    the newest."""
+    """Groups of events. Above the limit only every second (fourth, eighth, ...) group and the
+    newest one are retained."""
 
     def __init__(self, most: int):
-        """`most`: limit of the sum of sizes; the first and the newest group are never dropped."""
+        """`most`: limit of the total size, which the first and the newest group may exceed."""
         self._most = most
         self._kept: list[tuple[int, int, Event]] = []  # (number of the group, size, event)
         self._size = 0
@@ -108,7 +109,7 @@ class _Thinned:
     def add(self, event: Event, group: Hashable, size: int = 1) -> None:
         """Adds an event; the events of a group must be consecutive."""
         if group != self._group:
-            while self._kept and self._kept[-1][0] % self._stride:  # was only the newest
+            while self._kept and self._kept[-1][0] % self._stride:  # no longer the newest
                 self._size -= self._kept.pop()[1]
             self._number, self._group = self._number + 1, group
         self._kept.append((self._number, size, event))

@@ -1,5 +1,5 @@
-"""Local copies of a rank's remote files (hdfs://, s3a://): fetched before its trainer starts,
-stored again as snapshots appear. The trainer itself reads and writes local files only."""
+"""Local copies of a rank's remote files (hdfs://, s3a://). Files are fetched before the trainer
+starts, and snapshots are uploaded as they appear. The trainer reads and writes only local files."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from hearth.files.remote_copies import RemoteCopies
 from hearth.files.uri import is_remote, scheme, serving
 from hearth.native.failure import Failure
 
-# Interval of the scan for new snapshots, and how long requests to an unavailable store are retried,
-# e.g. while a NameNode restarts.
+# Interval of the scan for new snapshots, and time limit and interval of retries while a store is
+# unavailable, e.g. while a NameNode restarts.
 _SCAN_S = 0.5
 _RETRY_LIMIT_S = 180.0
 _RETRY_S = 5.0
 _SEAL = ".hearth.json"
-# Error codes that a retry cannot resolve.
+# Error codes for which a retry is useless.
 _FINAL = (
     "not_found",
     "permission_denied",
@@ -42,10 +42,10 @@ _FINAL = (
 
 @dataclass(frozen=True)
 class RemotePlan:
-    """What ranks need to reach remote files; travels in Spark's task closure.
+    """How ranks access remote files; serialized in Spark's task closure.
 
     `settings`: Hadoop settings added to the executors' own; `prefix`: the solver's snapshot_prefix;
-    `libraries`: schemes that Spark's Hadoop does not support, served by Python libraries instead.
+    `libraries`: schemes that Spark's Hadoop does not support, so Python libraries are used.
     """
 
     settings: Mapping[str, str] = field(repr=False)  # may hold credentials
@@ -64,25 +64,19 @@ def remote_plan(job: Mapping[str, Any], spark: Any, prefix: str = "") -> RemoteP
 
 
 class RemoteFiles:
-    """Local copies of one rank's remote files; a context manager that removes them on exit."""
+    """Local copies of one rank's remote files, until close()."""
 
     def __init__(self, job: dict[str, Any], plan: RemotePlan):
-        """`job`: this rank's job, with URIs."""
+        """`job`: this rank's job, which names files by URI."""
         self._job = job
         self._prefix = plan.prefix
         self._copies = RemoteCopies(plan.settings, plan.libraries)
         self._folder = Path(tempfile.mkdtemp(prefix="hearth-files-", dir=spill_folder()))
         self._model: str = job.get("model", "")
         self._out = self._folder / "out"
-        self._fetched_seals: dict[Path, tuple[int, int]] = {}  # fetched seals and their versions
+        self._fetched_seals: dict[Path, tuple[int, int]] = {}  # seal file -> version when fetched
         self._ending = threading.Event()
         self._thread: threading.Thread | None = None
-
-    def __enter__(self) -> RemoteFiles:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Removes the copies."""
@@ -90,7 +84,7 @@ class RemoteFiles:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def local_job(self) -> dict[str, Any]:
-        """The job with local paths; fetches what rank 0 reads.
+        """The job with local paths; fetches the files that rank 0 reads.
 
         Raises:
             RankError: a file cannot be fetched.
@@ -106,7 +100,7 @@ class RemoteFiles:
             self._out.mkdir()
             local["model"] = str(self._out / self._model.rpartition("/")[2])
         if job["rank"] != 0:
-            return local  # rank 0 sends everything to the others
+            return local  # rank 0 sends weights and state to the others
         if job.get("generation") and is_remote(self._model):
             self._fetch_last_snapshot(job["run"])
         weights = enumerate(job.get("weights", []))
@@ -118,16 +112,17 @@ class RemoteFiles:
         return local
 
     def watch(self) -> None:
-        """Starts a thread that stores each snapshot as soon as it is sealed."""
+        """Starts a thread that uploads each snapshot as soon as it is sealed."""
         if is_remote(self._model):
             self._thread = threading.Thread(target=self._watch, name="hearth-files", daemon=True)
             self._thread.start()
 
     def finish(self, done: dict[str, Any]) -> dict[str, Any]:
-        """Stores the last files; returns the trainer's "done" event with URIs.
+        """Uploads the remaining files; returns the trainer's "done" event with URIs instead of
+        paths.
 
         Raises:
-            RankError: they cannot be stored, even after some minutes of retries.
+            RankError: a file cannot be uploaded, even after three minutes of retries.
         """
         if not is_remote(self._model) or done.get("event") != "done":
             return done
@@ -145,7 +140,8 @@ class RemoteFiles:
         return done
 
     def _fetched(self, uri: str, name: str) -> str:
-        """The path of a local copy with the same file name; a local path is returned unchanged."""
+        """Fetches a remote file and returns the path of its local copy; returns a local path
+        unchanged."""
         if not is_remote(uri):
             return uri
         folder = self._folder / name
@@ -161,7 +157,8 @@ class RemoteFiles:
             self._fetched(f"{folder}/{seal}", "state")
 
     def _fetch_last_snapshot(self, run: str) -> None:
-        """Fetches the newest sealed snapshot that an earlier generation of the run has stored."""
+        """Fetches the newest sealed snapshot that an earlier generation of this run has
+        uploaded."""
         folder = self._folder_of_snapshots()
         seals = {}
         for name in self._copies.names(folder):
@@ -184,7 +181,8 @@ class RemoteFiles:
             path.unlink()
 
     def _folder_of_snapshots(self) -> str:
-        """The folder of the model, or one below it that snapshot_prefix names."""
+        """The remote folder of snapshots: the model's folder, or a subfolder named by
+        snapshot_prefix."""
         folder = self._model.rpartition("/")[0]
         below = os.path.dirname(self._prefix)
         return f"{folder}/{below}" if below else folder
@@ -195,14 +193,15 @@ class RemoteFiles:
             try:
                 self._take_snapshots()
                 wait = _SCAN_S
-            except HearthError as error:  # finish() retries, and reports the error
+            except HearthError as error:  # finish() retries and reports errors
                 print(f"hearth: cannot store a snapshot yet: {error}", file=sys.stderr, flush=True)
                 wait = _RETRY_S
 
     def _take_snapshots(self) -> None:
-        """Stores the sealed snapshots, their seals last, and removes the local files.
+        """Uploads the sealed snapshots, their seals last, and removes the local files.
 
-        Skips the fetched snapshot: it is stored already, and the trainer may be about to read it.
+        Skips the fetched snapshot, which is remote already, and which the trainer may not have read
+        yet.
         """
         folders: dict[str, list[Path]] = {}
         for seal in sorted(self._out.rglob(f"*_iter_*{_SEAL}"), key=os.path.getmtime):
@@ -217,7 +216,7 @@ class RemoteFiles:
                 path.unlink()
 
     def _target(self, path: Path) -> str:
-        """The remote folder of a local file."""
+        """The remote folder for a local file."""
         return self._uri_of(str(path)).rpartition("/")[0]
 
     def _uri_of(self, path: str) -> str:
@@ -234,13 +233,14 @@ class RemoteFiles:
 
 
 def _version(file: Path) -> tuple[int, int]:
-    """Identifies the content: another file of the same name has another version."""
+    """Identifies the content: inode and modification time."""
     status = file.stat()
     return status.st_ino, status.st_mtime_ns
 
 
 def _read_seal(seal: Path) -> dict[str, Any]:
-    """Parses a seal. Raises ValueError if it is invalid: others may write to that folder, too."""
+    """Parses a seal. Raises ValueError if it is invalid, as other programs may write to that
+    folder."""
     try:
         content = json.loads(seal.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
@@ -251,7 +251,8 @@ def _read_seal(seal: Path) -> dict[str, Any]:
 
 
 def _sealed_by(seal: Path) -> list[Path]:
-    """The files that a seal names, in its folder. Raises ValueError for names outside of it."""
+    """The paths of the files named in a seal. Raises ValueError for a name outside the seal's
+    folder."""
     content = _read_seal(seal)
     try:
         names = [content[part]["file"] for part in ("model", "state")]
@@ -264,7 +265,7 @@ def _sealed_by(seal: Path) -> list[Path]:
 
 
 def _retrying(act: Callable[[], None], deadline: float) -> None:
-    """Retries `act` until it succeeds, if its error is transient."""
+    """Calls `act` until it succeeds, or fails with a final error, or the deadline has passed."""
     while True:
         try:
             return act()

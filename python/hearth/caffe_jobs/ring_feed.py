@@ -1,4 +1,4 @@
-"""Feeds a rank's rings with the rows of its task, and with files that threads read."""
+"""Writes the rows of a rank's task, and of files, into the rings that its trainer reads."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from hearth.sources.rank_rows import RankRows
 if TYPE_CHECKING:
     from pyspark import BarrierTaskContext
 
-# A trainer reads streamed rows as it needs them, with long pauses. Its death is noticed at
-# once.
+# Timeout for writes of streamed rows: a trainer reads them as needed, with long pauses. If it dies,
+# the write fails at once.
 _TRAINING_S = 30 * 86400.0
 
 
 @dataclass(frozen=True)
 class TaskRank:
-    """A task's rank, and whether it runs on a host that stores the rank's files."""
+    """The rank of a task, and whether the task's host stores the rank's files."""
 
     rank: int
     is_local: bool = False
 
     @classmethod
     def of(cls, context: BarrierTaskContext, preferred: Sequence[frozenset[str]]) -> TaskRank:
-        """`preferred`: per rank, the names of the host that stores its files; or empty.
+        """`preferred`: for each rank, the names of the host that stores its files; or empty.
 
-        All tasks of a stage compute the same assignment, in which each rank occurs once.
+        All tasks of a stage compute the same assignment, which is one to one.
         """
         partition = context.partitionId()
         if not preferred:
@@ -44,7 +44,8 @@ class TaskRank:
 
 
 def ranks_of(hosts: Sequence[str], preferred: Sequence[frozenset[str]]) -> list[int]:
-    """The rank of each partition: one that prefers its host if any is left, else any."""
+    """The rank of each partition: an unassigned rank that prefers the partition's host, else any
+    unassigned rank."""
     free = list(range(len(preferred)))
     ranks: list[int | None] = []
     for host in hosts:
@@ -56,20 +57,20 @@ def ranks_of(hosts: Sequence[str], preferred: Sequence[frozenset[str]]) -> list[
 
 
 class FileFeed:
-    """The streams of one rank that are read from files, by threads that fill their rings."""
+    """Fills the rings of a rank's streams that are read from files, with a thread for each."""
 
     def __init__(
         self, files: Mapping[str, RankRows], rings: Mapping[str, Any], task: TaskRank, world: int
     ):
-        """`rings`: those of all streams, including those that are not read from files."""
+        """`rings`: the rings of all streams, including those of DataFrames."""
         self._files = files
         self._rings = rings
         self._task, self._world = task, world
         self._lock = threading.Lock()
-        self._bytes = {True: 0, False: 0}  # read locally, remotely
+        self._bytes = {True: 0, False: 0}  # bytes read, by whether they are local
 
     def streams(self) -> dict[str, Any]:
-        """The job's field for all streams: the rings, and the folder of spooled rows, or the hash
+        """The `streams` of the job: each stream's ring, and the folder for spooled rows or the hash
         that identifies streamed rows."""
         rank, streams = self._task.rank, {}
         for turn, (name, ring) in enumerate(self._rings.items()):
@@ -82,20 +83,20 @@ class FileFeed:
         return streams
 
     def start(self) -> None:
-        """Starts to feed the rows that the trainer spools."""
+        """Starts feeding the streams whose rows the trainer spools."""
         for name, rows in self._files.items():
             if rows.seed is None:
                 self._start(name, rows, self._feed_once)
 
     def start_epochs(self, event: Event) -> None:
-        """Starts to feed streamed rows, from the epoch that the trainer asks for."""
+        """Starts feeding streamed rows from the epoch that the trainer requests."""
         name = event["stream"]
         rows, rank = self._files[name], self._task.rank
         epochs = rows.epochs(rank, self._world, event["epoch"], self._count)
         self._start(name, epochs, _feed_epochs)
 
     def read(self) -> list[Event]:
-        """An event with the bytes read from remote file systems, if any."""
+        """An event with the number of bytes read from remote file systems, if any."""
         local, remote = self._bytes[True], self._bytes[False]
         return (
             [{"event": "files_read", "local": local, "remote": remote}] if local or remote else []
@@ -120,7 +121,8 @@ class FileFeed:
 
 
 def _feed_epochs(ring: Any, epochs: Iterator[Iterator[pa.RecordBatch]]) -> None:
-    """Writes epoch after epoch, a mark after each, until the trainer has enough. See feed()."""
+    """Writes all epochs, each followed by a mark, until the trainer needs no more rows. Never
+    raises; see feed()."""
     try:
         for batches in epochs:
             for batch in batches:
@@ -135,10 +137,10 @@ def _feed_epochs(ring: Any, epochs: Iterator[Iterator[pa.RecordBatch]]) -> None:
 
 
 def feed(rings: dict[str, Any], parts: Iterable[tuple[str, pa.RecordBatch]]) -> None:
-    """Writes each batch into the ring of its stream, then ends the rings.
+    """Writes each batch into its stream's ring, then marks the rings as ended.
 
-    Never raises: an error in reading rows is passed to the trainer, and a trainer that ended, or
-    needs no more rows, reports that itself.
+    Never raises: errors of reading rows are passed to the trainer through the rings. If the trainer
+    has ended or needs no more rows, the trainer's own event reports that.
     """
     wanting = dict(rings)
     try:
@@ -159,7 +161,8 @@ def feed(rings: dict[str, Any], parts: Iterable[tuple[str, pa.RecordBatch]]) -> 
 def split_streams(
     batches: Iterable[pa.RecordBatch], names: tuple[str, ...]
 ) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """Splits rows by stream: of two struct columns, exactly one is set in every row."""
+    """Splits rows by stream. With two streams, each row has two struct columns, exactly one of them
+    not null."""
     for batch in batches:
         if len(names) == 1:
             yield names[0], batch

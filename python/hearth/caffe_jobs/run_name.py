@@ -1,8 +1,8 @@
-"""The name by which a training recognizes its own snapshots.
+"""Names of trainings, by which a training recognizes its own snapshots.
 
-A training that its driver restarts keeps its name in memory. The driver itself may be restarted by
-YARN in cluster mode, and runs its program from the beginning: then the same training must get the
-same name.
+If the driver restarts the ranks, it still has the name in memory. In YARN's cluster mode the driver
+itself may be restarted, and runs its program from the beginning; the same training must then get
+the same name.
 """
 
 from __future__ import annotations
@@ -16,33 +16,35 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-_counts: Counter[str] = Counter()  # of trainings with the same job in this driver
+_counts: Counter[str] = Counter()  # number of trainings in this driver by job
 _lock = threading.Lock()
 
 
 @dataclass(frozen=True)
 class RunName:
-    """`attempt`: the application's, from 1. From 2 on the run may have snapshots already."""
+    """A run's name. `attempt`: the application's attempt, from 1; after the first, the run may have
+    snapshots."""
 
     text: str
     attempt: int = 1
 
     def first_generation(self, max_restarts: int) -> int:
-        """Greater than those of earlier attempts, each of which had up to `max_restarts` + 1."""
+        """A generation above all those of earlier attempts, each of which had up to `max_restarts`
+        + 1."""
         return (self.attempt - 1) * (max_restarts + 1)
 
 
 def run_name(spark: Any, job: Mapping[str, Any]) -> RunName:
-    """The name of the next training with that job in this driver.
+    """The name of this driver's next training with that job.
 
-    In YARN's cluster mode it is derived from application, job, and how many trainings with the same
-    job the program has started; otherwise it is random.
+    In YARN's cluster mode it is derived from the application, the job, and the number of trainings
+    with the same job so far; otherwise it is random.
     """
     known = _application(spark)
     if known is None:
         return RunName(str(uuid.uuid4()))
     application, attempt = known
-    # Each attempt runs in another container, which changes the paths of submitted files.
+    # Each attempt runs in a different container, so the paths of submitted files differ.
     text = json.dumps(job, sort_keys=True).replace(os.getcwd(), ".")
     with _lock:
         _counts[text] += 1
@@ -52,7 +54,7 @@ def run_name(spark: Any, job: Mapping[str, Any]) -> RunName:
 
 
 def _application(spark: Any) -> tuple[str, int] | None:
-    """Its id and attempt, if the cluster restarts a driver that has died."""
+    """The application's id and attempt, if the cluster restarts failed drivers."""
     if not hasattr(spark, "_jsc"):
         return None
     context = spark._jsc.sc()

@@ -1,4 +1,4 @@
-"""Owns one `hearth trainer` process: starts it, sends its job, reads its events, ends it."""
+"""Owns one `hearth trainer` process: starts it, sends it a job, reads its events, ends it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from hearth.errors import invalid
 from hearth.native.failure import Failure, TaskError
 from hearth.spark.task_resources import task_gpus
 
-# A trainer that sent "done" or lost its control channel exits at once; this bounds a defect.
+# Time for a trainer to exit after it has sent "done" or lost its control channel; normally it exits
+# at once.
 _EXIT_TIMEOUT_S = 10.0
 
 Event = dict[str, Any]
@@ -30,10 +31,11 @@ class RankError(TaskError):
 
 
 class TrainerProcess:
-    """Owns a trainer child and its control channel; a context manager.
+    """Owns a trainer child and its control channel until close().
 
     Create it in a thread that outlives the child: the kernel kills the child when the thread that
-    started it ends. The job, with its token, is sent through the channel only.
+    started it ends. The job contains the token, so it is sent through the channel, never on the
+    command line.
     """
 
     def __init__(
@@ -46,7 +48,7 @@ class TrainerProcess:
         """Starts the program and sends `job`.
 
         `on_rows` is called in another thread with each request for the rows of a stream.
-        `environment`: defaults for variables that this process does not set.
+        `environment`: variables of the child, unless this process sets them.
 
         Raises:
             RankError: the program cannot be started.
@@ -98,7 +100,8 @@ class TrainerProcess:
         return self._done
 
     def failure(self) -> Failure:
-        """Why the trainer ended, or is about to end, without being done."""
+        """Why the trainer has failed. Waits briefly for its end, or for the error that it
+        reports."""
         self._ended.wait(_EXIT_TIMEOUT_S)
         if self._error is None:
             return self._how_it_ended()
@@ -157,15 +160,9 @@ class TrainerProcess:
         self._listener.join()
         self._control.close()
 
-    def __enter__(self) -> TrainerProcess:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
 
 def _address_limit() -> str:
-    """A hint for failures that may be out of memory, if Spark limits the address space."""
+    """A hint for errors that may be caused by a lack of memory, if the address space is limited."""
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if limit == resource.RLIM_INFINITY:
         return ""
@@ -178,8 +175,8 @@ def _address_limit() -> str:
 def _program_for(net: str) -> tuple[list[str], dict[str, str]]:
     """The command for a net's prototxt, and its environment.
 
-    Python layers need an interpreter with this process's search path. A false match of the name is
-    harmless.
+    Python layers need an interpreter with this process's search path. The test may match a net
+    without one, which is harmless.
     """
     environment = native.environment()
     if gpus := task_gpus():
@@ -191,10 +188,10 @@ def _program_for(net: str) -> tuple[list[str], dict[str, str]]:
 
 
 def compute_threads(task_cpus: int) -> int:
-    """Compute threads of one trainer: what Spark granted the task, or OMP_NUM_THREADS.
+    """Number of compute threads of a trainer: OMP_NUM_THREADS if set, else the task's cores.
 
     Raises:
-        ValueError: OMP_NUM_THREADS is not a number, or a list whose first item is one.
+        ValueError: OMP_NUM_THREADS is neither a number nor a list that begins with one.
     """
     text = os.environ.get("OMP_NUM_THREADS", "")
     first = text.partition(",")[0].strip()
@@ -204,6 +201,6 @@ def compute_threads(task_cpus: int) -> int:
 
 
 def stream_of(ring: Any) -> dict[str, int]:
-    """The job's field for a ring: the descriptors that the child inherits."""
+    """A ring's entry in the job: the descriptors that the child inherits."""
     ring_fd, signal_fd = ring.fds()
     return {"ring_fd": ring_fd, "signal_fd": signal_fd}

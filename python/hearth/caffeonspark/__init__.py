@@ -26,6 +26,6 @@ _HOMES = {
     ".flags": "FlagError",
     ".source": "Source",
 }
-# The program must handle Ctrl-C before it loads anything large.
+# Imported on demand, so that the program handles Ctrl-C before it loads anything large.
 if not TYPE_CHECKING:
     __all__, __getattr__, __dir__ = on_demand(__name__, _HOMES)

@@ -1,4 +1,4 @@
-"""`python -m hearth.caffeonspark`, or this file passed to spark-submit: CaffeOnSpark's flags.
+"""CaffeOnSpark's command line: `python -m hearth.caffeonspark`, or pass this file to spark-submit.
 
 It imports almost nothing itself, so Ctrl-C works from the start.
 """
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the commands of the flags. Returns the exit status; a user's error is one line."""
+    """Runs the flags' commands. Returns the exit status; prints a user's error as one line."""
 
     def work(started: Started) -> int:
         from hearth.caffeonspark import command_line

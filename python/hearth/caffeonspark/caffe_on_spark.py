@@ -41,10 +41,10 @@ class CaffeOnSpark:
     """Runs Caffe nets in Spark. Each call is self-contained: nothing is left running."""
 
     def __init__(self, sc: Any = None, on_event: Callable[[dict[str, Any]], None] | None = None):
-        """`sc`: SparkSession (classic or Connect) or SparkContext; None takes the active one.
+        """`sc`: SparkSession (classic or Connect) or SparkContext; None means the active one.
 
-        `on_event` gets the live events of a training (progress, validation, log, ...; see
-        hearth.spark.progress) in the calling thread; by default they are displayed.
+        `on_event` is called with each event of a training (progress, validation, log, ...; see
+        hearth.spark.progress) in the thread that called train(). By default, events are displayed.
         """
         self._spark = as_session(sc)
         self._on_event = on_event
@@ -54,14 +54,14 @@ class CaffeOnSpark:
     def history(self) -> DataFrame:
         """The log of the last training: iteration, phase, output, value, seconds, images_per_s.
 
-        A row for each value: loss and learning rate (TRAIN, at most several times a second) and
-        each validation's outputs (TEST). `seconds` count from the start.
+        It has one row per value: loss and learning rate (TRAIN, at most several times a second),
+        and each validation's outputs (TEST). `seconds` is the time since the start.
         """
         return self._spark.createDataFrame(self._history.rows, SCHEMA)
 
     @property
     def history_rows(self) -> list[Row]:
-        """The rows of `history`, in the driver."""
+        """The rows of `history` as a local list."""
         return list(self._history.rows)
 
     def train(self, train_source: Source) -> DataFrame:
@@ -82,8 +82,8 @@ class CaffeOnSpark:
 
         Returns:
             One row per validation and one column (array<float>) per output blob of the TEST net.
-            Upstream has none after the last iteration; here there is one if `test_interval`
-            divides `max_iter`, for the written model. `history` has them with the losses.
+            Unlike upstream, it validates the final model, too, if `test_interval` divides
+            `max_iter`. `history` contains these values and the losses.
         """
         conf = train_source.conf
         if not conf.interleaves_validation:
@@ -122,13 +122,14 @@ class CaffeOnSpark:
         return means
 
     def features(self, source: Source) -> DataFrame:
-        """A DataFrame with `SampleID` (string) and conf's blobs (array<float>), one row per row.
+        """Extracts blobs: a DataFrame of `SampleID` (string) and conf's blobs (array<float>) for
+        each row.
 
-        It is evaluated lazily, and again on each use: cache() or write it for several uses.
-        Invalid rows are dropped; a warning (to `on_event`, from another thread) reports how many,
-        with examples, after evaluation.
-        With `maxBadRecords` it is evaluated immediately, as the limit counts all rows, and Spark
-        persists it on the executors' disks: unpersist() frees them.
+        It is evaluated lazily, and again on each use, so cache() or write it if it is used more
+        than once. Invalid rows are dropped; after the evaluation, a warning reports how many, with
+        examples (on_event() is then called in another thread). With `maxBadRecords` it is evaluated
+        immediately, because the limit applies to all rows, and persisted on the executors' disks
+        until unpersist().
 
         Raises:
             FlagError: the configuration is invalid.
@@ -180,7 +181,7 @@ class CaffeOnSpark:
             else:
                 files[name] = rows
         remote = remote_plan(job, self._spark, conf.solver.get("snapshot_prefix", ""))
-        forward_tokens(self._spark)  # this process writes -logDir's file
+        forward_tokens(self._spark)  # for -logDir: this process writes it
         kept = _persisted(frames if conf.is_rdd_persistent else {})
         title = Path(conf.proto_file).name
         with (
@@ -218,7 +219,7 @@ class CaffeOnSpark:
         return done
 
     def _record(self, shown: Callable[[dict[str, Any]], None]) -> Callable[[dict[str, Any]], None]:
-        """Records events in a new history, and forwards them."""
+        """Returns a listener that records events in a new history and passes them to `shown`."""
         history = self._history = History()
 
         def on_event(event: dict[str, Any]) -> None:
@@ -229,7 +230,7 @@ class CaffeOnSpark:
 
     @contextmanager
     def _listener(self) -> Iterator[Callable[[dict[str, Any]], None]]:
-        """The receiver of events: the caller's function, else the display."""
+        """The listener of events: the caller's function, or by default the display."""
         if self._on_event is not None:
             yield self._on_event
             return
@@ -237,7 +238,7 @@ class CaffeOnSpark:
             yield progress.show
 
     def _check_invalid_rows(self, conf: Config, found: InvalidRows) -> None:
-        """Reports the invalid rows of a test or of features, summed over all partitions."""
+        """Warns of a job's invalid rows; raises HearthError if `maxBadRecords` is exceeded."""
         bad = found.count
         if not bad:
             return
@@ -269,7 +270,7 @@ class CaffeOnSpark:
 
 @contextmanager
 def _persisted(frames: dict[str, DataFrame]) -> Iterator[None]:
-    """Persists the frames on the executors' disks, for a restart to read them from there."""
+    """Persists the frames on the executors' disks, for restarts."""
     from pyspark import StorageLevel
 
     try:
@@ -282,9 +283,9 @@ def _persisted(frames: dict[str, DataFrame]) -> Iterator[None]:
 
 
 def _rows_of(source: Source, blobs: list[str] | None = None) -> DataFrame:
-    """The rows with an `id` each: their own, else their position, unique in the whole DataFrame.
+    """The rows with an `id`: the source's, or otherwise a number that is unique in the DataFrame.
 
-    `blobs`: the only blobs that will be computed.
+    `blobs`: the blobs that will be computed; None: all.
     """
     from pyspark.sql import functions
 

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 def run(arguments: Sequence[str], started: Started) -> int:
-    """Runs the commands of the flags; calls `started` with the Spark session. Returns the status.
+    """Runs the flags' commands; calls `started` with the Spark session. Returns the status.
 
     Raises:
-        Exception: is_expected() tells whether it is a user's error.
+        Exception: a command failed; is_expected() distinguishes users' errors from bugs.
     """
     if not arguments or arguments[0] in ("-h", "-help", "--help"):
         build_parser().print_help()
@@ -61,13 +61,13 @@ def split_spark(arguments: Sequence[str]) -> tuple[str | None, dict[str, str], l
 
 
 def is_expected(error: Exception) -> bool:
-    """Whether it is a user's error; any other is a bug and keeps its traceback."""
+    """Whether the error is the user's. Any other error is a bug and is shown with its traceback."""
     of_spark = type(error).__module__.startswith("pyspark.errors")
     return of_spark or isinstance(error, (FlagError, RuntimeError, OSError))
 
 
 def one_line(error: BaseException) -> str:
-    """A rank's reason if there is one, else the first line, as Spark's messages are long."""
+    """The reason that a rank reported, or otherwise the first line (Spark's messages are long)."""
     failure = Failure.find(str(error))
     if failure is not None:
         return failure.text
@@ -81,12 +81,12 @@ def one_line(error: BaseException) -> str:
 
 
 def _run(cluster: tuple[str | None, dict[str, str]], arguments: list[str], started: Started) -> int:
-    """Runs the job on `cluster`: an optional Spark master, and settings."""
+    """Runs the job on `cluster`, a pair of an optional Spark master and Spark settings."""
     from hearth.caffeonspark.config import Config
     from hearth.caffeonspark.flag_files import check_before_start
     from hearth.spark import session as spark_session
 
-    config = Config(None, arguments)  # before Spark starts, as most errors are found here
+    config = Config(None, arguments)  # most errors are found here, before Spark starts
     check = partial(check_before_start, config)
     executors = max(2, config.cluster_size)
     master, conf = cluster
@@ -128,7 +128,7 @@ def run_config(config: Config) -> None:
 
 
 def compared_with_float32(config: Config, means: dict[str, list[float]]) -> Iterator[str]:
-    """What the precision costs: a line per mean, as `hearth test` logs them."""
+    """Compares the means with float32's: a line per mean, as `hearth test` logs them."""
     from hearth.caffeonspark.caffe_on_spark import CaffeOnSpark
     from hearth.caffeonspark.data_source import DataSource
 

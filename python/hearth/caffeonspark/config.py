@@ -22,7 +22,7 @@ from hearth.spark.session import as_session
 
 _PHASES = ("TRAIN", "TEST")
 
-# CaffeOnSpark's spellings that are not the camelCase of ours.
+# CaffeOnSpark's names that are not the camelCase form of Hearth's names.
 _ALIASES = {
     "transform_thread_per_device": "transform_threads",
     "onNaN": "on_nan",
@@ -31,7 +31,7 @@ _ALIASES = {
     "solverParameter": "solver",
     "netParam": "net",
 }
-# Fields that come from the prototxts or the program, not from a setting.
+# Fields that the prototxts or the program determine, not a setting.
 _DERIVED = (
     "spark",
     "texts",
@@ -82,7 +82,7 @@ class Config:
         fields.update({setting.name: setting.default for setting in SETTINGS})
         fields.update(values)
         fields["spark"] = sc
-        fields["texts"] = None  # for Configs without files
+        fields["texts"] = None  # set by of_texts()
         fields["is_feature"] = bool(features)
         fields["features"] = [name.strip() for name in features.split(",") if name.strip()]
         self.proto_file = proto_file
@@ -91,7 +91,7 @@ class Config:
     def of_texts(cls, sc: Any, args: Mapping[str, Any], texts: Texts) -> Config:
         """A Config of saved prototxts, regardless of later changes to the files.
 
-        Raises FlagError like the constructor, except for files.
+        Raises FlagError like the constructor, except about files.
         """
         conf = cls(sc, args)
         conf.__dict__.update(_parsed(texts), proto_file=texts.solver_path, texts=texts)
@@ -123,7 +123,7 @@ class Config:
 
     @property
     def changed_settings(self) -> dict[str, Any]:
-        """Settings that differ from their defaults, by Python name, to create an equal Config."""
+        """Settings with other values than their defaults, by Python name."""
         usual = vars(Config())
         return {
             name: value
@@ -146,7 +146,7 @@ class Config:
 
     @property
     def blobs(self) -> list[str]:
-        """The blobs that features() extracts: `features`, then `label` if it is not among them."""
+        """The blobs that features() extracts: `features`, and `label` unless it is one of them."""
         extra = [self.label] if self.label and self.label not in self.features else []
         return self.features + extra
 
@@ -163,18 +163,18 @@ class Config:
         return _state_of(self.solver, "TEST")
 
     def refresh(self) -> None:
-        """Reads the prototxts again if they have changed, as notebooks rewrite them."""
+        """Reads the prototxts again if they have changed, because notebooks rewrite them."""
         if self.proto_file and self.texts is None:
             now = _read_prototxts(self.proto_file)
             if any(now[name] != self.__dict__[name] for name in ("solver_text", "net_text")):
                 self.__dict__.update(now)
 
     def data_layer_id(self, is_training: bool) -> int:
-        """The index of the fed layer of the TRAIN or TEST net; -1 if there is none."""
+        """The index of the TRAIN or TEST net's data layer that Spark feeds; -1 if there is none."""
         return self.train_data_layer_id if is_training else self.test_data_layer_id
 
     def data_layer(self, is_training: bool) -> dict[str, Any]:
-        """The fed layer of the TRAIN or TEST net as a dict."""
+        """The TRAIN or TEST net's data layer that Spark feeds, as a dict."""
         index = self.data_layer_id(is_training)
         if index < 0:
             phase = "TRAIN" if is_training else "TEST"
@@ -246,14 +246,14 @@ def _read_local(flag: str, name: str, base: str = "") -> tuple[str, str]:
 
 
 def _state_of(solver: dict[str, Any], phase: str) -> dict[str, Any]:
-    """Level and stages of the solver's net for a phase; for TEST the first test_state."""
+    """The level and stages of the solver's net for a phase; TEST uses the first test_state."""
     if phase == "TRAIN":
         return solver.get("train_state", {})
     return next(iter(solver.get("test_state", [])), {})
 
 
 def _find_data_layer(net: dict[str, Any], phase: str, state: dict[str, Any]) -> int:
-    """Index of the first fed layer of the phase: one with this phase, else one for any phase."""
+    """The index of the first layer with a source_class for only this phase, else for any."""
     state = {**state, "phase": phase}
     for_any = -1
     for index, layer in enumerate(net.get("layer", [])):

@@ -18,23 +18,24 @@ _UPSTREAM = "com.yahoo.ml.caffe."
 
 
 class DataSource:
-    """Makes sources from the data layers of a Config's net.
+    """Creates sources from the data layers of a Config's net.
 
-    A subclass provides rows: a layer whose `source_class` is "my.module.MySource" calls its
-    makeFrame() on the driver, once for each training, test or extraction.
+    A subclass provides rows. A layer selects it by `source_class: "my.module.MySource"`; then
+    makeFrame() is called on the driver, once for each training, test or extraction.
     """
 
     def __init__(self, sc: Any = None):
-        """`sc`: SparkSession (classic or Connect) or SparkContext; None takes the active one."""
+        """`sc`: SparkSession (classic or Connect) or SparkContext; None means the active one."""
         self._spark = as_session(sc)
 
     def makeFrame(self, conf: Config, layer: dict[str, Any], isTraining: bool) -> DataFrame:
         """The rows of a layer, for a subclass to override.
 
-        The DataFrame has a column for each top of a CoSData layer, by the name in
-        `cos_data_param`; for a MemoryData layer `data` and `label`, and may have `channels`,
-        `height`, `width` and `encoded`. A column `id` names the rows. It may be evaluated more than
-        once, after a restart for instance, and must have the same rows each time, in any order.
+        For a CoSData layer, the DataFrame has a column for each top, named as in `cos_data_param`.
+        For a MemoryData layer it has `data` and `label`, and optionally `channels`, `height`,
+        `width` and `encoded`. An optional column `id` names the rows. The DataFrame may be
+        evaluated more than once, for instance after a restart, and must have the same rows each
+        time, in any order.
 
         Args:
             conf: the settings of the run; `conf.spark` is the session.
@@ -44,7 +45,7 @@ class DataSource:
         raise NotImplementedError
 
     def getSource(self, conf: Config, isTraining: bool) -> Source:
-        """The source of the TRAIN (or TEST) net's data layer, according to the current files.
+        """The source of the TRAIN (or TEST) net's data layer; reads changed prototxts again.
 
         Raises:
             FlagError: no such layer, an unknown source_class, no `source`, or a prototxt that
@@ -60,7 +61,7 @@ class DataSource:
         return source
 
     def fromDataFrame(self, conf: Config, frame: DataFrame, isTraining: bool) -> Source:
-        """The same source with the rows of `frame` instead of the layer's `source`."""
+        """Like getSource(), with the rows of `frame` instead of the layer's `source`."""
         return self._source(conf, isTraining, frame)
 
     def _source(self, conf: Config, is_training: bool, frame: DataFrame | None) -> Source:

@@ -1,4 +1,4 @@
-"""Describes a training's solver and rows, for MLflow, event file and page."""
+"""Describes a training's solver and rows, for MLflow, the event file and the page."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _STATE, _SEAL = ".solverstate", ".hearth.json"
 
 
 def described_solver(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """A solver's fields, of which the floats have the digits that float32 needs and no others."""
+    """A solver's fields, with floats rounded to the fewest digits that give the same float32."""
     return {
         key: _shortest(value) if isinstance(value, float) else value
         for key, value in fields.items()
@@ -33,7 +33,7 @@ def _shortest(value: float) -> float:
 
 
 def described(name: str, uri: str, rows: RankRows | DataFrame) -> dict[str, Any]:
-    """Identifies a source's rows, as far as is known before they are read."""
+    """Identifies a source's rows by what is known before they are read."""
     found: dict[str, Any] = {"uri": uri} if uri else {}
     if isinstance(rows, RankRows):
         counts = [split.rows for split in rows.source.splits()]
@@ -46,15 +46,15 @@ def described(name: str, uri: str, rows: RankRows | DataFrame) -> dict[str, Any]
 
 
 def described_by_seal(name: str, snapshot: str) -> dict[str, Any]:
-    """The rows that a training had read when it wrote its last snapshot, by the seal.
+    """The rows that a training had read when it wrote its last snapshot, from the snapshot's seal.
 
-    Empty where that was before the end of an epoch, and where this process cannot read the seal.
+    Empty if the first epoch had not ended then, or if this process cannot read the seal.
     """
     uri = f"{snapshot.removesuffix('.h5').removesuffix(_STATE)}{_SEAL}"
     ranks: list[dict[str, Any]] = []
     if not snapshot:
         return {}
-    with suppress(Exception):  # it is in another host's file system
+    with suppress(Exception):  # it may be in another host's file system
         with files_of(uri).open_input(uri) as file:
             seal = json.loads(file.read())
         ranks = seal["rows"] if seal["epoch"] > 0 else []

@@ -1,7 +1,8 @@
 """Resolves and checks the files of a run's flags, local or in a file system of Hadoop.
 
-All flags follow CaffeOnSpark's rule: `file:` is local; a name without a scheme belongs to Spark's
-default file system, where a relative one is below the user's home (locally: the working directory).
+All flags follow CaffeOnSpark's rule: `file:` is local; a name without a scheme is in Spark's
+default file system. There a relative name is relative to the user's home (locally: to the working
+directory).
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ if TYPE_CHECKING:
 
 
 class FlagFiles:
-    """Resolves and checks files by flag; raises FlagError or HearthError, one line each."""
+    """Resolves and checks flags' files; raises FlagError or HearthError with one-line messages."""
 
     def __init__(self, files: HadoopFiles | None, default_fs: str):
-        """`files`: of Spark's JVM; None with Spark Connect, where remote files are not checked."""
+        """`files`: the JVM's files; None with Spark Connect: remote files are not checked."""
         self._files, self._default_fs = files, default_fs
 
     @classmethod
@@ -37,12 +38,12 @@ class FlagFiles:
         return not is_remote(uri if scheme(uri) else self._default_fs)
 
     def input(self, flag: str, uri: str) -> str:
-        """A file to read: its absolute local path, or its full URI; "" stays empty."""
+        """Checks a file to read; returns its absolute local path or its full URI. Accepts ""."""
         if not uri or not self.is_local(uri):
-            place = self._remote_uri(uri)
-            if place and (files := serving(self._files, place)):
-                files.check_readable(flag, place)
-            return place
+            remote = self._remote_uri(uri)
+            if remote and (files := serving(self._files, remote)):
+                files.check_readable(flag, remote)
+            return remote
         path = local_path(uri) or ""
         if not os.path.isfile(path):
             where = "" if scheme(uri) or not self._has_hadoop else "; hdfs:... names one in HDFS"
@@ -50,7 +51,7 @@ class FlagFiles:
         return path
 
     def model(self, flag: str, uri: str) -> str:
-        """Like input(), for a model, which a training names by its format: NAME, or NAME.h5."""
+        """Like input(), for a model; trainings write NAME or, in HDF5 format, NAME.h5."""
         other = uri.removesuffix(".h5") if uri.endswith(".h5") else f"{uri}.h5"
         try:
             return self.input(flag, uri)
@@ -61,16 +62,16 @@ class FlagFiles:
                 raise error from None
 
     def output(self, flag: str, uri: str) -> str:
-        """Like input(), for a file to write; if it is remote, creates its folder and tries it."""
+        """Like input(), for a file to write; a remote one's folder is created and checked."""
         if not uri or not self.is_local(uri):
-            place = self._remote_uri(uri)
-            if place and (files := serving(self._files, place)):
-                files.check_writable(flag, place)
-            return place
+            remote = self._remote_uri(uri)
+            if remote and (files := serving(self._files, remote)):
+                files.check_writable(flag, remote)
+            return remote
         return local_path(uri) or ""
 
     def refuse_vanishing(self, flag: str, uri: str) -> None:
-        """Raises FlagError for a relative path of a driver in a YARN container."""
+        """For a driver in a YARN container: raises FlagError if a path is relative."""
         if not uri or not self.is_local(uri) or os.path.isabs(uri.removeprefix("file:")):
             return
         raise FlagError(
@@ -93,10 +94,10 @@ def check_before_start(
 ) -> None:
     """Checks files and executors before Spark has an application.
 
-    `setting`: Spark's settings, by key with a default.
+    `setting(key, default)` returns a Spark setting.
 
     Raises:
-        FlagError, HearthError: one line, for the user.
+        FlagError, HearthError: a check failed; the message is one line.
     """
     flag_files = FlagFiles(files, files.default)
     if setting("spark.submit.deployMode", "client") == "cluster":
@@ -115,6 +116,6 @@ def check_before_start(
 
 
 def written(config: Config) -> dict[str, str]:
-    """The outputs of a run, by flag."""
+    """The output files of a run, by flag."""
     found = {"-model": config.model_path} if config.is_training else {}
     return found | ({"-output": config.output_path} if config.is_test or config.is_feature else {})

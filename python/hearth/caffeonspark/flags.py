@@ -13,7 +13,7 @@ from hearth.native import _core
 
 
 class FlagError(InvalidArgumentError):
-    """An unknown flag, one without its value, or with an invalid one; one sentence."""
+    """A flag is unknown, lacks its value or has an invalid value. The message is one sentence."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -21,22 +21,22 @@ class _Parser(argparse.ArgumentParser):
         raise FlagError(message)
 
 
-# The default of clusterSize.
+# The default of clusterSize: all executors.
 ALL = -1
 
 
 @dataclass(frozen=True)
 class Flag:
-    """A flag of the command line and its attribute of Config."""
+    """A command-line flag and the attribute of Config that it sets."""
 
     flag: str  # empty: the attribute has no flag
-    name: str  # the attribute
+    name: str  # of Config's attribute
     default: Any  # its type determines switches and numbers
     help: str  # empty: for CaffeOnSpark's conversion tools, and refused for a run
-    least: int | None = None  # of a number; None: any
+    least: int | None = None  # minimum of a number; None: no limit
     most: int | None = None
     values: Sequence[str] = ()  # allowed values of a text; empty: any
-    must_be: str = ""  # what a text must be if `allows` checks it
+    must_be: str = ""  # for messages: what `allows` requires of a text
     allows: Callable[[str], bool] | None = None
 
 
@@ -58,7 +58,7 @@ _OWN_FLAGS = (
         "spill",
         "spill",
         "on",
-        "of Parquet files: off reads them in each epoch, without a spool",
+        "spool the rows of Parquet files; off reads the files again in each epoch",
         values=("on", "off"),
     ),
     Flag("snapshot", "snapshot_state_file", "", ".solverstate to resume from; needs -weights"),
@@ -94,16 +94,16 @@ _OWN_FLAGS = (
     Flag("embeddingDFDir", "embedding_df_dir", "", ""),
 )
 
-# Settings of the trainers, by the core's table.
+# Settings of the trainers, from the core's table.
 SETTINGS = tuple(Flag(**setting) for setting in _core.settings())
 
 FLAGS = _OWN_FLAGS + SETTINGS
-# Checked when an attribute of Config is set, too.
+# The flags whose values are also checked when an attribute of Config is set.
 _CHECKED = {f.name: f for f in FLAGS if f in SETTINGS or f.values or f.least is not None}
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """The parser of the flags above; its errors are FlagError, never an exit."""
+    """A parser of these flags that raises FlagError instead of ending the program."""
     parser = _Parser(prog="hearth.caffeonspark", allow_abbrev=False)
     for flag in FLAGS:
         if not flag.flag:
@@ -122,7 +122,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def dict_to_arguments(flags: Mapping[str, Any]) -> list[str]:
-    """Config's dict form as a command line: keys with or without dash, switches as booleans.
+    """Converts a dict of flags to a command line; keys may have dashes, and switches are booleans.
 
     Raises:
         FlagError: a switch has a value that is neither true nor false.
@@ -145,10 +145,10 @@ def parse_flags(
 ) -> argparse.Namespace:
     """Parses a command line and checks everything that needs no file.
 
-    `defaults`: a program's different defaults, by attribute.
+    `defaults`: defaults that differ in this program, by attribute.
 
     Raises:
-        FlagError: one sentence for the user.
+        FlagError: a flag is invalid; the message is one sentence.
     """
     parser = build_parser()
     parser.set_defaults(**(defaults or {}))
@@ -168,7 +168,7 @@ def check_value(name: str, value: Any) -> None:
         return
     shown = f"-{flag.flag}" if flag.flag else name
     if flag.values and value not in flag.values:
-        raise FlagError(f"{shown} is '{value}'; must be {' or '.join(flag.values)}")
+        raise FlagError(f"{shown} is '{value}'; it must be {' or '.join(flag.values)}")
     _check_kind(shown, value, flag.default)
     if flag.least is not None and value < flag.least:
         raise FlagError(f"{shown} is {value}; it must be at least {flag.least}")
@@ -179,7 +179,7 @@ def check_value(name: str, value: Any) -> None:
 
 
 def _check_kind(name: str, value: Any, like: Any) -> None:
-    """Raises FlagError if the value is not of the kind of `like`: a switch, number or text."""
+    """Raises FlagError unless the value has `like`'s kind: a switch, a number or text."""
     if isinstance(like, bool):
         fits, kind = isinstance(value, bool), "True or False"
     elif isinstance(like, int):

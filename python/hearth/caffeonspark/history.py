@@ -11,12 +11,12 @@ SCHEMA = (
 )
 Row = tuple[int, str, str, float, float, float | None]
 
-# Limit of TRAIN rows; beyond it every second iteration is dropped.
+# Maximum number of TRAIN rows; above it, every second iteration's rows are dropped.
 _MOST = 20_000
 
 
 class History:
-    """Collects rows of a training's events; `seconds` count from here. One thread uses it."""
+    """Collects rows from a training's events; `seconds` is the time since creation."""
 
     def __init__(self) -> None:
         self.rows: list[Row] = []
@@ -24,11 +24,11 @@ class History:
         self._trained = 0  # number of TRAIN rows
 
     def take(self, event: dict[str, Any]) -> None:
-        """Records a progress or validation event; others have no outputs."""
+        """Records progress and validation; a "ready" event drops the rows after its iteration."""
         kind = event.get("event")
-        # Buffered events carry their time.
+        # Events that were buffered contain their time.
         seconds = event.get("seconds", time.monotonic() - self._start)
-        if kind == "ready":  # a restart rewinds
+        if kind == "ready":  # a restart continues from an earlier iteration
             self.rows = [row for row in self.rows if row[0] <= int(event["iteration"])]
             self._trained = sum(row[1] == "TRAIN" for row in self.rows)
         elif kind == "progress":

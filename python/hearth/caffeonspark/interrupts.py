@@ -1,8 +1,8 @@
 """Handles Ctrl-C on a command line at any time, including Spark's start.
 
-The work runs in a separate thread, while the main thread, in which Python raises KeyboardInterrupt,
-only waits. Otherwise an interrupt would hit an import, or an exchange with Spark's JVM, whose next
-request would then get the previous response.
+The work runs in a separate thread, and the main thread, in which Python raises KeyboardInterrupt,
+only waits. Otherwise KeyboardInterrupt could break an import, or a request to Spark's JVM; the next
+request would then read the response to the interrupted one.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ if TYPE_CHECKING:
 
 INTERRUPTED = 130  # a shell's status for a program terminated by SIGINT
 
-# Enough to cancel jobs and to end executors and folders; longer means that something is stuck.
+# Time to cancel jobs, stop executors and remove folders; if it is exceeded, something hangs.
 _STOP_WAIT_S = 6.0
 _CLEANING_UP_S = 20.0
 _CANCEL_AGAIN_S = 0.3
-# Exit handlers remove folders and end sessions whose JVM is gone.
+# Time for exit handlers, which remove folders and close sessions whose JVM has exited.
 _EXIT_HANDLERS_S = 5.0
 
 
 def run_interruptibly(work: Callable[[Started], int]) -> int:
-    """The result of `work`, which calls its argument once it has a Spark session.
+    """Returns the result of `work`, which calls its argument when it has created a Spark session.
 
-    The first SIGINT cancels Spark's jobs, or ends its JVM if that is starting, and raises
-    KeyboardInterrupt; from then on sys.stderr is discarded. Later ones are ignored until the
-    process ends, unless that takes too long: then they kill it. Outside of the main thread, the
-    only one that gets signals, it just calls `work`.
+    The first SIGINT cancels Spark's jobs, or kills its JVM if the JVM is still starting, and raises
+    KeyboardInterrupt; from then on sys.stderr is discarded. Later SIGINTs are ignored, but after a
+    time limit they kill the process. Outside of the main thread, which alone receives signals, this
+    only calls `work`.
     """
     if threading.current_thread() is not threading.main_thread():
         return work(lambda _: None)
@@ -48,7 +48,7 @@ def run_interruptibly(work: Callable[[Started], int]) -> int:
 
 def exit_with(status: int) -> NoReturn:
     """Ends the program. If it was interrupted, runs only its exit handlers, for at most a few
-    seconds: Python's regular shutdown may wait for locks of abandoned threads.
+    seconds, because Python's regular shutdown could block on locks that abandoned threads hold.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # nothing to interrupt any more
     if status != INTERRUPTED:
@@ -72,7 +72,8 @@ class _Interruptible:
         self._first: float | None = None
         self._result: Any = None
         self._error: BaseException | None = None
-        # Not the thread's own event: a thread counts as ended after an interrupted join() (< 3.13).
+        # Thread.join() is unsuitable: before Python 3.13, interrupting it marks the thread as
+        # ended.
         self._ended = threading.Event()
 
     def run(self) -> int:
@@ -95,12 +96,12 @@ class _Interruptible:
             self._first = now
             raise KeyboardInterrupt
         if self._first is not None and now - self._first > _CLEANING_UP_S:
-            os._exit(INTERRUPTED)  # the JVM ends with this process, and with it its executors
+            os._exit(INTERRUPTED)  # the JVM and the executors end with it
 
     def _run(self) -> None:
         try:
             self._result = self._work(self._started)
-        except BaseException as error:  # passed to the waiting thread
+        except BaseException as error:  # run() raises it
             self._error = error
         self._ended.set()
 
@@ -134,7 +135,7 @@ class _Interruptible:
 
 
 def _discard_stderr() -> None:
-    """Discards messages of cancelled work from now on: only sys.__stderr__ still writes."""
+    """Discards messages of cancelled work; only sys.__stderr__ still writes."""
     import logging
 
     logging.disable(logging.CRITICAL)

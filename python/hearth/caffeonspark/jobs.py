@@ -1,4 +1,4 @@
-"""The job of a Config for the trainers: everything except a rank's own part."""
+"""Converts a Config to the trainers' job: the settings that all ranks share."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ def predict_job(conf: Config, mode: str, flag_files: FlagFiles) -> dict[str, Any
 
 
 def predict_spec(conf: Config, mode: str, spark: Any, columns: str = "") -> PredictSpec:
-    """The same job for tasks. Raises like train_job().
+    """Like predict_job(), in the form that Spark tasks use. Raises like train_job().
 
-    `columns`: names and types of the net's input columns: later jobs with equal ones and the same
-    local files reuse the loaded net. Empty: each job loads the net.
+    `columns`: names and types of the net's input columns. Later jobs with equal `columns` and the
+    same local files reuse the loaded net. If empty, each job loads the net.
     """
     job = predict_job(conf, mode, FlagFiles.of(spark))
     remote = remote_plan(job, spark)
@@ -67,7 +67,7 @@ def predict_spec(conf: Config, mode: str, spark: Any, columns: str = "") -> Pred
 
 
 def _content_key(job: dict[str, Any], columns: str) -> str:
-    """Changes if a file of weights was replaced."""
+    """A key of the job that changes if a weights file is replaced."""
     files = [os.stat(path) for path in job["weights"]]
     versions = [(file.st_ino, file.st_size, file.st_mtime_ns) for file in files]
     return hashlib.sha256(json.dumps([job, columns, versions]).encode()).hexdigest()

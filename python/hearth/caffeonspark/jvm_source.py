@@ -1,6 +1,6 @@
 """User-defined sources in Scala or Java, for command lines and Python programs.
 
-Programs in Scala or Java create their sources themselves, and send their rows.
+Programs in Scala or Java create their sources themselves and send the rows.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class JvmSource:
-    """A class on the driver's class path, by its name; `where` names the layer, for messages."""
+    """A source class on the driver's class path; `where` names the layer in messages."""
 
     spark: SparkSession
     name: str
     where: str
 
     def makeFrame(self, conf: Config, layer: dict[str, Any], isTraining: bool) -> DataFrame:
-        """Its rows, like DataSource.makeFrame(). Raises FlagError with its exception."""
+        """The source's rows, like DataSource.makeFrame(). Raises FlagError if the class fails."""
         from py4j.protocol import Py4JJavaError
         from pyspark.sql import DataFrame
 
@@ -39,7 +39,7 @@ class JvmSource:
 
 
 def jvm_source(spark: SparkSession, name: str, where: str) -> JvmSource | None:
-    """None if the driver has no class of that name, or no jar of hearth's.
+    """Finds a source class; None if the driver has no such class, or lacks Hearth's jar.
 
     Raises:
         FlagError: the class is not a source.
@@ -54,7 +54,7 @@ def jvm_source(spark: SparkSession, name: str, where: str) -> JvmSource | None:
 
 
 def _user_sources(spark: SparkSession) -> Any:
-    """The jar's class that finds sources; None without the jar."""
+    """The class in Hearth's jar that finds sources; None without the jar."""
     from py4j.java_gateway import JavaPackage
 
     jvm: Any = spark._jvm

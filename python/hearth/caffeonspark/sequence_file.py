@@ -20,11 +20,11 @@ _BYTES = "org.apache.hadoop.io.BytesWritable"
 def sequence_frame(spark: SparkSession, uri: str, partitions: int) -> DataFrame:
     """The images of a SequenceFile or a folder of them, in at least `partitions` partitions.
 
-    Spark reads it, with any codec that it has. An unreadable key makes a row without label and
-    image, which counts as invalid.
+    Spark reads the files, with any codec that it supports. A record with an unreadable key becomes
+    a row without label and image, which counts as invalid.
 
     Raises:
-        FlagError: it is missing or not a SequenceFile, or Spark is a Connect session.
+        FlagError: the path is missing or not a SequenceFile, or the session is Spark Connect's.
     """
     if not hasattr(spark, "_jsc"):
         raise FlagError(
@@ -33,7 +33,7 @@ def sequence_frame(spark: SparkSession, uri: str, partitions: int) -> DataFrame:
         )
     try:
         pairs: Any = spark.sparkContext.sequenceFile(uri, _BYTES, _BYTES, minSplits=partitions)
-    except Exception as error:  # from the JVM: no such path, another format
+    except Exception as error:  # from the JVM: missing path, another format
         raise FlagError(f"{uri} cannot be read as a SequenceFile: {_reason(error)}") from error
     return spark.createDataFrame(pairs.map(partial(_row, uri)), SCHEMA, verifySchema=False)
 
@@ -54,6 +54,6 @@ def _row(uri: str, pair: tuple[Any, Any]) -> tuple[Any, ...]:
 def _reason(error: Exception) -> str:
     java = getattr(error, "java_exception", None)
     text = str(java.getMessage() or java) if java is not None else str(error)
-    # Spark's message about the task comes before that of the reader.
+    # The first line is Spark's message about the task; the reader's message follows.
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[0] if lines else type(error).__name__

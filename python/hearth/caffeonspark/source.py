@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Layers that CaffeOnSpark's built-in sources feed, and the fields of fed layers.
+# The layer type that each of CaffeOnSpark's built-in sources feeds.
 LAYER_TYPE = {
     "DataFrameSource": "CoSData",
     "ImageDataFrame": "MemoryData",
@@ -52,7 +52,7 @@ LAYER_TYPE = {
     "LevelDB": "MemoryData",
     "SeqImageDataSource": "MemoryData",
 }
-# Formats that ranks can read as well as Spark: by Spark's name, or the layer's.
+# Formats that ranks can read without Spark, by Spark's name of the format or the source's class.
 _FORMATS: dict[str, Format] = {
     "parquet": ParquetFormat(),
     "orc": OrcFormat(),
@@ -60,7 +60,7 @@ _FORMATS: dict[str, Format] = {
 }
 _TABLES: dict[str, type[TableSource]] = {"delta": DeltaSource, "iceberg": IcebergSource}
 _DATABASES: dict[str, Format] = {"LMDB": LmdbFormat(), "LevelDB": LevelDbFormat()}
-# Bytes per partition of a DataFrame of SequenceFiles, if there are enough partitions.
+# Bytes per partition of a DataFrame of SequenceFiles, unless that makes too few partitions.
 _PARTITION_BYTES = 128 << 20
 PARAMETER = {"CoSData": "cos_data_param", "MemoryData": "memory_data_param"}
 # The columns of a MemoryData source; the first two are required.
@@ -71,8 +71,8 @@ _IMAGE_COLUMNS = ("label", "data", "id", "channels", "height", "width", "encoded
 class Source:
     """The rows of one data layer. Immutable; nothing is read before it is needed.
 
-    `kind`: a built-in source, else `maker` is an object of the user's class. `given`: the user's
-    rows, instead of those of the layer's `source`.
+    `kind` names a built-in source; if it is empty, `maker` is an instance of the user's class.
+    `given`: the user's rows, read instead of the layer's `source`.
     """
 
     conf: Config
@@ -85,12 +85,12 @@ class Source:
 
     @property
     def parameter(self) -> dict[str, Any]:
-        """The layer's fields about its rows, as a dict."""
+        """The layer's cos_data_param or memory_data_param, as a dict."""
         return self.layer.get(PARAMETER[self.layer["type"]], {})
 
     @property
     def uri(self) -> str:
-        """`source` of the layer; a local path is absolute."""
+        """The layer's `source`; a local path is made absolute."""
         uri = self.parameter.get("source", "")
         return (local_path(uri, self.conf.net_file) or uri) if self._is_here else uri
 
@@ -101,19 +101,19 @@ class Source:
 
     @property
     def file_format(self) -> str:
-        """Spark's name of the files' format; "parquet" unless the layer names another."""
+        """Spark's name of the file format; "parquet" unless the layer names another."""
         return self.parameter.get("dataframe_format") or "parquet"
 
     @property
     def selection(self) -> list[str]:
-        """`dataframe_column_select`: SQL expressions; empty means the columns as they are."""
+        """`dataframe_column_select`: SQL expressions; empty: all columns, unchanged."""
         return list(self.parameter.get("dataframe_column_select", []))
 
     def wanted_columns(self, available: dict[str, str]) -> list[str]:
-        """The columns that the layer reads, of the `available` ones with types.
+        """The columns that the layer reads. `available` maps the existing columns to their types.
 
         Raises:
-            FlagError: a required one is missing.
+            FlagError: a required column is missing.
         """
         needed: Sequence[str] = _IMAGE_COLUMNS[:2]
         optional: Sequence[str] = _IMAGE_COLUMNS[2:]
@@ -127,13 +127,13 @@ class Source:
         return [*needed, *(name for name in optional if name in available and name not in needed)]
 
     def file_rows(self, seed: int | None = None) -> RankRows | None:
-        """The rows for ranks that read them directly, if possible; else None.
+        """The rows, if ranks can read them directly from files; otherwise None.
 
-        `seed`: to read them again in each epoch (-spill off); None: ranks spool them.
+        With a `seed`, ranks reread the files in each epoch (-spill off); else they spool the rows.
 
         Raises:
-            FlagError: the files are missing, cannot be read, lack a column, or are a table's; or,
-                with a seed, ranks cannot read them.
+            FlagError: the files are missing, cannot be read, lack a column, or belong to a table;
+                or ranks cannot read them and `seed` is set.
         """
         source = self._file_source()
         if source is None and seed is not None:
@@ -165,10 +165,10 @@ class Source:
         return self.given is not None or self.kind not in ("DataFrameSource", "ImageDataFrame")
 
     def _has_log(self) -> bool:
-        """Whether a log next to the files determines which of them count, and Spark applies it.
+        """Whether a table log next to the files lists the current ones, and Spark applies it.
 
         Raises:
-            FlagError: Spark would ignore it with this dataframe_format.
+            FlagError: Spark would ignore the log with this dataframe_format.
         """
         if self._by_spark or self.file_format.lower() not in DATA_FORMATS:
             return False
@@ -179,8 +179,7 @@ class Source:
         return table is not None
 
     def _pinned(self) -> FileSource | None:
-        """The files with all columns, if ranks can read them; else None. A reason that does not
-        follow from the layer is logged."""
+        """The files with all columns, or None if ranks cannot read them. Logs errors."""
         kind = self.kind if self.kind == "SeqImageDataSource" else self.file_format
         here = self._is_here
         by_ranks = kind in _FORMATS or kind in _TABLES
@@ -209,26 +208,27 @@ class Source:
         return scheme(self._with_scheme) in CORE_SCHEMES
 
     def _pin(self, kind: Format) -> FileSource:
-        """Raises like FileSource.pin()."""
+        """Pins the current files. Raises like FileSource.pin()."""
         if self._is_here:
             return FileSource(kind, local_path(self.uri) or self.uri).pin()
         return FileSource(kind, whole_uri(self.uri, self.spark)).pin(self.spark)
 
     def _pin_table(self, kind: str) -> FileSource:
-        """The newest version of a table. Raises like TableSource.pin()."""
+        """Pins the newest version of a table. Raises like TableSource.pin()."""
         if self._is_here:
             return _TABLES[kind](local_path(self.uri) or self.uri).pin()
         return _TABLES[kind](whole_uri(self.uri, self.spark)).pin(self.spark)
 
     def _selected(self, types: dict[str, str]) -> list[str] | None:
-        """The columns of files with `types`, for column_pairs(); None if the layer selects more
-        than columns."""
+        """The layer's columns, as items for column_pairs(); None if it selects SQL expressions.
+        `types`: the files' columns and their types.
+        """
         try:
             pairs = [parse_column(item) for item in self.selection]
         except ValueError:  # an SQL expression
             return None
         names = {alias: name for name, alias in pairs or zip(types, types, strict=True)}
-        if len(names) < len(pairs):  # Spark reports the ambiguous name
+        if len(names) < len(pairs):  # let Spark report the ambiguous name
             return None
         wanted = self.wanted_columns({new: types.get(old, "?") for new, old in names.items()})
         return [new if names[new] == new else f"{names[new]} as {new}" for new in wanted]
@@ -236,8 +236,8 @@ class Source:
     def frame(self, blobs: list[str] | None = None, added: tuple[str, ...] = ()) -> DataFrame:
         """The rows as a DataFrame with the columns that the layer reads, and those in `added`.
 
-        `blobs`: the blobs to be computed; columns that none of them depends on, such as labels,
-        may be missing.
+        `blobs`: the blobs to be computed; columns that no blob depends on, such as labels, may be
+        missing.
         """
         frame = self._whole_frame()
         if self.selection:
@@ -266,7 +266,7 @@ class Source:
 
     @property
     def _where(self) -> str:
-        """The origin of the rows, for messages."""
+        """Where the rows come from, for messages."""
         if self.given is not None:
             return "the DataFrame"
         return f"the DataFrame of {self._user_class}" if self.maker else self.uri
@@ -281,11 +281,11 @@ class Source:
 
     @property
     def _spark_uri(self) -> str:
-        """The URI for Spark, independent of its default file system."""
+        """The URI to pass to Spark; it does not depend on Spark's default file system."""
         return f"file:{self.uri}" if self._is_here else self.uri
 
     def _database(self) -> FileSource:
-        """The current database. Raises FlagError."""
+        """Pins the current database. Raises FlagError."""
         if not self._is_here and (self.kind != "LMDB" or not self._is_of_core()):
             raise FlagError(
                 f"{self.uri}: {'an' if self.kind == 'LMDB' else 'a'} {self.kind} is read in place, "

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 def with_unread_columns(
     frame: DataFrame, net: dict[str, Any], layer: dict[str, Any], blobs: list[str]
 ) -> DataFrame:
-    """The frame with zeros for each missing column that none of `blobs` depends on.
+    """Adds a column of zeros for each missing column that none of `blobs` depends on.
 
-    Images stay missing: they have no zeros.
+    Adds no image columns, because zeros are not an image.
     """
     from pyspark.sql import functions
 
@@ -28,7 +28,7 @@ def with_unread_columns(
 
 
 def needed_tops(net: dict[str, Any], blobs: list[str]) -> set[str]:
-    """All blobs of the net's TEST phase that `blobs` depend on, including them."""
+    """`blobs` and all blobs of the net's TEST phase that they depend on."""
     needed = set(blobs)
     for layer in reversed(net.get("layer", [])):
         rules = layer.get("include", [])
@@ -40,7 +40,7 @@ def needed_tops(net: dict[str, Any], blobs: list[str]) -> set[str]:
 
 
 def _numbers_of(layer: dict[str, Any]) -> list[tuple[str | None, int]]:
-    """By top: its column, None for images, and how many numbers it lists, -1 for a plain one."""
+    """For each top its column (None for images) and its lists' length (-1 for single numbers)."""
     if layer["type"] == "MemoryData":
         return [(None, 0), ("label", -1)]
     return [_numbers_of_top(top) for top in layer.get("cos_data_param", {}).get("top", [])]

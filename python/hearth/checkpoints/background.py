@@ -8,7 +8,7 @@ from concurrent.futures import Future
 
 
 def in_background(act: Callable[[], None]) -> Future[None]:
-    """Runs `act` in a daemon thread; the future reports its end."""
+    """Runs `act` in a daemon thread; the future completes when `act` returns or raises."""
     done: Future[None] = Future()
 
     def run() -> None:

@@ -1,4 +1,4 @@
-"""A folder of checkpoints: written under a temporary name, sealed, renamed, and found again."""
+"""A folder of checkpoints. Each is written under a temporary name, sealed, and renamed."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from hearth.files.uri import local_path
 _NAME = re.compile(r"checkpoint-(\d{6,18})-step-(\d{1,18})")
 _HIDDEN = re.compile(r"\.checkpoint-(\d{6,18})-step-\d{1,18}\.[0-9a-f]{8}\.(part|old)")
 _BLOCK_BYTES = 8 << 20
-# The most digits that a checkpoint's number may have.
+# Steps must be below this, because _NAME matches at most 18 digits.
 MOST_STEPS = 10**18
 
 
 class Writer:
-    """A file of a draft as an output stream. One thread uses it."""
+    """An output stream for a file of a Draft. Not thread-safe."""
 
     def __init__(self, output: Output):
         self._output = output
@@ -44,16 +44,16 @@ class Writer:
         return len(view)
 
     def flush(self) -> None:
-        """Does nothing: the file is written completely when the block ends."""
+        """Does nothing, because the file is completed when new_file()'s block ends."""
 
     def sealed(self) -> SealedFile:
-        """The number of bytes written and their checksum."""
+        """The number of bytes written, and their checksum."""
         return SealedFile(self.bytes, self._sum.hexdigest())
 
 
 @contextmanager
 def new_file(store: FileSystem, uri: str) -> Iterator[Writer]:
-    """A new file, which is complete at the end of the block."""
+    """Opens a new file, which is complete when the block ends without an exception."""
     output = store.open_output(uri)
     try:
         writer = Writer(output)
@@ -64,10 +64,10 @@ def new_file(store: FileSystem, uri: str) -> Iterator[Writer]:
 
 
 class Draft:
-    """A checkpoint being written. One thread uses it; seal() or discard() ends it.
+    """A checkpoint being written. Not thread-safe; call seal() or discard() at the end.
 
     Attributes:
-        name: of the checkpoint; uri: of the folder that its files are written to.
+        name, uri: the checkpoint's name, and the folder that its files are written to.
         step: the program's step number.
     """
 
@@ -82,7 +82,7 @@ class Draft:
 
     @contextmanager
     def file(self, name: str) -> Iterator[Writer]:
-        """A new file, which is complete at the end of the block."""
+        """Opens a new file of the checkpoint, which is complete when the block ends."""
         with new_file(self._store, f"{self.uri}/{name}") as writer:
             yield writer
         self._files[name] = writer.sealed()
@@ -92,7 +92,7 @@ class Draft:
         self._files[name] = file
 
     def seal(self, parts: Mapping[str, Part], world: int) -> Seal:
-        """Writes the seal, which makes this the newest checkpoint of the folder."""
+        """Writes the seal and publishes this checkpoint as the newest of the folder."""
         seal = Seal(self._number, self.step, world, parts, dict(self._files))
         text = seal.text().encode()
         with self.file(SEAL) as writer:
@@ -107,16 +107,16 @@ class Draft:
 
     def discard(self) -> None:
         """Removes the written files; never raises."""
-        with suppress(Exception):  # raise the first error
+        with suppress(Exception):  # report only the error that led here
             self._store.remove(self.uri)
 
 
 @dataclass
 class Checkpoint:
-    """A complete checkpoint. One thread uses it; close() ends it.
+    """A complete checkpoint. Not thread-safe; call close() at the end.
 
     Attributes:
-        name, uri: of its folder.
+        name, uri: the name and URI of its folder.
         files: open for reading; each was verified against the seal.
     """
 
@@ -132,20 +132,20 @@ class Checkpoint:
 
 
 class CheckpointFolder:
-    """The checkpoints at one URI. One thread of one process writes to it at a time.
+    """The checkpoints at one URI. Only one thread of one process may write there at a time.
 
-    Methods raise HearthError: one line with the URI and the reason.
+    Methods raise a one-line HearthError with the URI and the reason.
     """
 
     def __init__(self, uri: str, report: Callable[[str], None]):
-        """`report` gets a line for each checkpoint that is skipped or cannot be removed."""
+        """`report` receives a line for each checkpoint that is skipped or cannot be removed."""
         self.uri = local_path(uri) or uri.rstrip("/")
         self._report = report
         self._damaged: set[str] = set()
         self._store = files_of(self.uri)
 
     def begin(self, step: int) -> Draft:
-        """A new checkpoint, which is invisible until it is sealed."""
+        """Starts a new checkpoint, which is invisible until it is sealed."""
         with self._refusals(f"the checkpoint of step {step} cannot be written to"):
             numbers = [number for number, _ in self._listed()]
             return Draft(self._store, self.uri, max(numbers, default=0) + 1, step)
@@ -161,18 +161,18 @@ class CheckpointFolder:
                 raise
 
     def add_file(self, uri: str, source: IO[bytes]) -> SealedFile:
-        """Copies a file to `uri`, in a draft that another rank has begun."""
+        """Copies a file to `uri`, in the folder of a draft that another rank has started."""
         with self._refusals("shards cannot be written to"), new_file(self._store, uri) as writer:
             while block := source.read(_BLOCK_BYTES):
                 writer.write(block)
         return writer.sealed()
 
     def open_input(self, uri: str) -> Any:
-        """A file of a checkpoint with read() and seek()."""
+        """Opens a checkpoint's file, for read() and seek()."""
         return self._store.open_input(uri)
 
     def newest(self) -> Checkpoint | None:
-        """The newest checkpoint whose every byte is intact; damaged ones are reported."""
+        """Opens the newest checkpoint that is fully intact; reports damaged ones and skips them."""
         with self._refusals("checkpoints cannot be read from"):
             for _, name in sorted(self._listed(), reverse=True):
                 try:
@@ -183,12 +183,12 @@ class CheckpointFolder:
         return None
 
     def last(self) -> tuple[int, str]:
-        """Number and name of the newest one, damaged or not; (0, "none") if there is none."""
+        """The newest checkpoint's number and name, even if it is damaged, or (0, "none")."""
         with self._refusals("checkpoints cannot be read from"):
             return max(self._listed(), default=(0, "none"))
 
     def steps_of(self, part: str) -> list[int]:
-        """The steps of the checkpoints whose seals name the part, newest first."""
+        """The steps of the checkpoints that contain the part, newest first."""
         steps = []
         for _, name in sorted(self._listed(), reverse=True):
             with suppress(Damaged):
@@ -197,8 +197,9 @@ class CheckpointFolder:
         return steps
 
     def remove_older(self, keep: int, than: int) -> None:
-        """Removes all but the newest `keep` sealed ones and the remains of killed writers, but
-        nothing newer than number `than`."""
+        """Removes all checkpoints but the newest `keep` sealed ones, and what killed writers left;
+        removes none with a number above `than`.
+        """
         try:
             sealed = 0
             for number, name in sorted(self._listed(), reverse=True):
@@ -209,13 +210,13 @@ class CheckpointFolder:
             for name in self._store.names(self.uri):
                 if (found := _HIDDEN.fullmatch(name)) and int(found[1]) <= than:
                     self._store.remove(self._at(name))
-        except Exception as error:  # the new one is complete; the next call tries again
+        except Exception as error:  # not fatal: the next call tries again
             self._report(
                 str(file_refusal("an older checkpoint cannot be removed from", self.uri, error))
             )
 
     def _remove(self, name: str) -> None:
-        """Renames it first, so that readers never see a part of it."""
+        """Renames the checkpoint before removing it, so that readers never see it incomplete."""
         if self._store.renames_folders:
             hidden = self._at(f".{name}.{secrets.token_hex(4)}.old")
             self._store.rename(self._at(name), hidden)
@@ -224,7 +225,7 @@ class CheckpointFolder:
             self._store.remove(self._at(name))
 
     def _listed(self) -> list[tuple[int, str]]:
-        """Number and name of each folder that may be a checkpoint; other names are ignored."""
+        """The number and name of each folder that is named like a checkpoint."""
         found = ((_NAME.fullmatch(name), name) for name in self._store.names(self.uri))
         return [(int(match[1]), name) for match, name in found if match]
 
@@ -237,7 +238,7 @@ class CheckpointFolder:
             raise Damaged("it has no seal: its writer did not finish")
         seal = Seal.read(data)
         if name != f"checkpoint-{seal.number:06d}-step-{seal.step}":
-            raise Damaged(f"its seal is of number {seal.number}, step {seal.step}")
+            raise Damaged(f"its seal is of checkpoint {seal.number}, step {seal.step}")
         return seal
 
     def _open(self, name: str) -> Checkpoint:
@@ -250,7 +251,7 @@ class CheckpointFolder:
             return Checkpoint(name, self._at(name), seal, files, ends.pop_all())
 
     def _verified(self, uri: str, sealed: SealedFile) -> Any:
-        """The file, open for reading: itself if it is local, else a copy."""
+        """Opens the file, or a copy of a remote one; raises Damaged if it differs from the seal."""
         name = uri.rpartition("/")[2]
         if (size := _size(self._store, uri)) != sealed.bytes:
             found = "is missing" if size is None else f"has {size} bytes"
@@ -271,12 +272,12 @@ class CheckpointFolder:
     def _refusals(self, what: str) -> Iterator[None]:
         try:
             yield
-        except Exception as error:  # libraries define their own classes
+        except Exception as error:  # libraries raise their own classes
             raise file_refusal(what, self.uri, error) from error
 
 
 def sum_of(source: Any, copy: Any = None) -> str:
-    """The SHA-256 of the rest of a file, which is also written to `copy`."""
+    """The SHA-256 of a file's remaining bytes; also writes them to `copy`."""
     total = hashlib.sha256()
     while block := source.read(_BLOCK_BYTES):
         total.update(block)
@@ -291,7 +292,7 @@ def spool_file() -> Any:
 
 
 def read_small(store: FileSystem, uri: str) -> bytes | None:
-    """The content of a seal; None if it is missing. Raises Damaged if it is too large."""
+    """Reads a seal; None if it is missing. Raises Damaged if it is too large."""
     size = _size(store, uri)
     if size is None:
         return None
@@ -302,13 +303,13 @@ def read_small(store: FileSystem, uri: str) -> bytes | None:
 
 
 def _size(store: FileSystem, uri: str) -> int | None:
-    """Bytes of a file; None if it is missing."""
+    """A file's size in bytes; None if it is missing."""
     status = store.status(uri)
     return None if status is None else status[0]
 
 
 def some_of(names: Collection[str], most: int = 4) -> str:
-    """The first few names, for a message."""
+    """Lists the first few names, for a message."""
     shown = sorted(names)[:most]
     more = len(names) - len(shown)
     return ", ".join(shown) + (f" (and {more} more)" if more else "")

@@ -12,7 +12,7 @@ from typing import Any
 from hearth.errors import invalid
 
 SEAL = "seal.json"
-# A seal lists a few files for each rank.
+# A larger seal is damaged, because a seal lists a few files for each rank.
 MOST_SEAL_BYTES = 16 << 20
 _VERSION = 1
 
@@ -23,7 +23,7 @@ class Damaged(Exception):
 
 @dataclass(frozen=True)
 class SealedFile:
-    """A file of a checkpoint as its seal describes it."""
+    """A checkpoint file's size and checksum, as listed in the seal."""
 
     bytes: int
     sha256: str
@@ -31,7 +31,7 @@ class SealedFile:
 
 @dataclass(frozen=True)
 class Part:
-    """An object that the program saves by name: the step at which it was saved, and its files."""
+    """An object that the program saves under a name: the step of its last save, and its files."""
 
     step: int
     files: tuple[str, ...]
@@ -42,10 +42,10 @@ class Seal:
     """The contents of a checkpoint.
 
     Attributes:
-        number: counts the checkpoints of a folder: the newest has the highest.
+        number: counts the checkpoints of a folder, so the newest has the highest number.
         step: the program's step number.
         world: the number of ranks that saved it.
-        parts: by the program's names; files: by file name.
+        parts: by the names under which the program saved them; files: by file name.
     """
 
     number: int
@@ -55,13 +55,13 @@ class Seal:
     files: Mapping[str, SealedFile] = field(default_factory=dict)
 
     def text(self) -> str:
-        """The seal as text, to be written to its file."""
+        """Serializes the seal."""
         values = {"version": _VERSION, **asdict(self)}
         return json.dumps({**values, "sha256": _sum(values)}, indent=1, sort_keys=True)
 
     @classmethod
     def read(cls, data: bytes) -> Seal:
-        """Raises Damaged if this is not the complete content of a seal."""
+        """Parses a seal; raises Damaged if it is incomplete or invalid."""
         try:
             values = json.loads(data)
             stated = values.pop("sha256")
@@ -70,7 +70,7 @@ class Seal:
             why = error or type(error).__name__
             raise Damaged(f"{SEAL} is not a complete seal ({why})") from error
         if version != _VERSION:
-            raise Damaged(f"{SEAL} has version {version!r}, this release reads {_VERSION}")
+            raise Damaged(f"{SEAL} has version {version!r}, but this release reads {_VERSION}")
         if stated != _sum({"version": version, **values}):
             raise Damaged(f"{SEAL} was modified: its checksum differs")
         try:

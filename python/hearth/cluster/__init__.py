@@ -1,12 +1,13 @@
-"""Nodes that run a Python main function on Spark's executors; knows no framework.
+"""Runs a Python main function on nodes in Spark's executors, independent of any framework.
 
     from hearth import cluster
 
     with cluster.run(spark, main_fun, args, nodes=2) as nodes:
         nodes.train(frame, epochs=3)
 
-`driver/`, `task/` and `node/` hold the code of each side; each may use those after it. The modules
-of this folder are shared by all sides: channels, messages, errors, roles.
+`driver/`, `task/` and `node/` contain the code of the three sides; each package may import only
+those listed after it. The modules of this folder are shared by all sides: channels, messages,
+errors, roles.
 
 Importing this package loads neither pyspark nor the native core.
 """

@@ -1,7 +1,7 @@
 """A listening socket that admits only clients that know the token.
 
 Used by a node's feed listener and the reservation server. The number of clients in the handshake is
-limited, and the oldest is dropped first, so many silent connections cannot block others.
+limited; above the limit the oldest one is dropped, so silent clients cannot block others.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _PAUSE_S = 0.05
 
 
 class Acceptor:
-    """One listener. Its thread accepts connections until close(), despite any error.
+    """One listener. Its thread accepts connections until close(); errors do not stop it.
 
-    `admit` is called with the channel of each client that has the same handshake_terms(), in a
-    thread per client; the channel is closed when `admit` returns. A process of another user is
-    refused on a unix socket before a byte is read.
+    Each client whose handshake_terms() equal `terms` is served by a separate thread, which calls
+    `admit` with the client's channel and closes the channel when `admit` returns. On a unix socket,
+    a process of another user is refused before any byte is read.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class Acceptor:
                 return
             peer = Channel(sock, who)
         finally:
-            sock.close()  # unless the channel owns it
+            sock.close()  # no effect once the channel owns it
         try:
             with self._lock:
                 self._unauthenticated[peer] = None
@@ -97,7 +97,7 @@ class Acceptor:
     def _end_oldest(self) -> None:
         for oldest in self._unauthenticated:
             del self._unauthenticated[oldest]
-            oldest.end()  # ends its thread's wait, which closes it
+            oldest.end()  # fails its thread's handshake; the thread closes it
             return
 
     def _serve(self, peer: Channel, who: str) -> None:
@@ -131,7 +131,7 @@ class Acceptor:
 
 
 def _is_same_user(peer: socket.socket) -> bool:
-    """Whether the client belongs to this process's user; always True on TCP, where it is
+    """Whether the client runs as this process's user; always True on TCP, where the user is
     unknown."""
     return peer.family != socket.AF_UNIX or _credentials(peer)[1] == os.geteuid()
 

@@ -1,8 +1,8 @@
-"""Messages between the processes of a cluster: the frames and handshake of the rendezvous.
+"""Exchanges messages between the processes of a cluster, in the rendezvous's format.
 
-A message is a JSON object; descriptors accompany it on a unix socket, raw bytes follow it
-(docs/format_control.md). On a socket that other users can reach, both sides first prove that they
-know the application's token; nothing is parsed before that.
+A message is a JSON object, optionally followed by raw bytes; on a unix socket it can carry file
+descriptors (docs/format_control.md). On a socket that other users can reach, both sides first prove
+that they know the application's token; nothing is parsed before that.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ def feed_terms(token: str, node_id: int) -> Any:
 
 
 class Channel:
-    """Messages over a connected stream socket. One thread receives; the rest is thread-safe.
+    """Messages over a connected stream socket. Only one thread may receive; all other methods are
+    thread-safe.
 
     Raises ConnectionError if the peer has disconnected, or the channel is closed.
     """
@@ -52,7 +53,7 @@ class Channel:
         return self._native.fileno()
 
     def accept_handshake(self, terms: Any, timeout_s: float = HANDSHAKE_TIMEOUT_S) -> None:
-        """The listening side: admits a peer with the same handshake_terms().
+        """Runs the listening side of the handshake: admits a peer with the same handshake_terms().
 
         Raises:
             PermissionError: its terms differ.
@@ -62,7 +63,7 @@ class Channel:
         self._native.accept_handshake(terms, timeout_s)
 
     def offer_handshake(self, terms: Any, timeout_s: float = HANDSHAKE_TIMEOUT_S) -> None:
-        """The connecting side. Raises PermissionError or OSError as accept_handshake()."""
+        """Runs the connecting side. Raises PermissionError and OSError like accept_handshake()."""
         self._native.offer_handshake(terms, timeout_s)
 
     def send(self, message: Message, fds: Sequence[int] = (), data: Any = b"") -> None:
@@ -79,11 +80,11 @@ class Channel:
     ) -> tuple[Message, list[int]]:
         """The next message and its descriptors, which the caller owns.
 
-        `descriptors`: how many are accepted; if there are more, all are closed.
+        `descriptors`: how many descriptors a message may carry; if it carries more, all are closed.
 
         Raises:
             EOFError: the peer closed the connection.
-            OSError: it did so in the middle of a message.
+            OSError: the peer disconnected in the middle of a message.
             TimeoutError: no complete message arrived within `timeout_s` (None: no limit).
             ValueError: the message is malformed, or has too many descriptors.
         """
@@ -101,7 +102,7 @@ class Channel:
         return received
 
     def receive_data(self, count: int) -> bytes:
-        """The bytes that follow a message. Raises OSError if the peer disconnects before."""
+        """The bytes that follow a message. Raises OSError if the peer disconnects first."""
         return self._native.receive_data(count)
 
     def detach(self) -> int:

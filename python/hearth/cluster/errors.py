@@ -70,7 +70,8 @@ _KINDS = {
 
 @contextmanager
 def reported_to_driver() -> Iterator[None]:
-    """In a Spark task: lets a cluster's error pass so that own_error() finds it."""
+    """Converts a ClusterError in a Spark task to a TaskError, from which own_error() restores
+    it."""
     try:
         yield
     except ClusterError as error:
@@ -89,8 +90,8 @@ def own_error(error: BaseException) -> BaseException:
 
 
 def job_error(error: BaseException) -> ClusterError:
-    """A failed Spark job of a cluster, in one line: the cluster's own error, or the exception of a
-    task, e.g. from a function that computes the rows."""
+    """The error for a cluster's failed Spark job, in one line: the cluster's own error, or a task's
+    exception, e.g. from a function that computes the rows."""
     found = own_error(error)
     if isinstance(found, ClusterError):
         return found

@@ -14,7 +14,7 @@ from hearth.errors import invalid
 
 @dataclass(frozen=True)
 class FeedSpec:
-    """One feed job, the same for all its tasks; travels in Spark's task closure."""
+    """One feed job, the same for all its tasks; sent in Spark's task closure."""
 
     token: str
     nodes: tuple[Message, ...]  # nodes that take rows
@@ -25,11 +25,12 @@ class FeedSpec:
     format: str = "pickle"  # or "arrow"
     batched: bool = True  # each pickle is a list of rows
     keep: bool = False  # the node replays the rows later
-    safe: frozenset[int] = frozenset()  # partitions delivered before
-    # The driver fences attempts of a partition; it must know the job (Ledger.open).
+    safe: frozenset[int] = frozenset()  # partitions that are already delivered
+    # Whether the driver's Ledger, in which the job must be open, decides which attempt of a
+    # partition sends its rows.
     fenced: bool = False
-    # Heartbeat interval: a task considers a node hung after ten intervals without a message.
-    # 0: no heartbeats.
+    # Seconds without a heartbeat after which a task considers a node hung; ten times as many before
+    # the first heartbeat. 0: no limit.
     beat_s: float = 0.0
 
     def __repr__(self) -> str:  # the token must not reach a log
@@ -39,7 +40,7 @@ class FeedSpec:
 def feed_spec(
     cluster_info: Sequence[Mapping[str, Any]], qname: str, timeout_s: float, **options: Any
 ) -> FeedSpec:
-    """A FeedSpec for the nodes that take rows; `cluster_info` as a Cluster's `nodes`."""
+    """A FeedSpec for the nodes that take rows; `cluster_info`: a Cluster's `nodes`."""
     nodes = fed_nodes(cluster_info)
     if not nodes or "feed_port" not in nodes[0]:
         raise invalid(

@@ -1,8 +1,9 @@
 """Relays a feed's connection from a host without a node to a node on another host.
 
-Feed tasks and nodes use only rings and a unix socket. Between two hosts each side has a relay at
-the other end of its rings; the two relays communicate over one TCP connection, authenticated by the
-feed listener, which carries frames of the channel, and rows as Arrow IPC streams of one batch.
+Feed tasks and nodes use only rings and a unix socket. If they are on two hosts, each side's rings
+and socket lead to a relay on its own host. The two relays communicate over one TCP connection,
+which the feed listener has authenticated. It carries the channel's frames, and rows as Arrow IPC
+streams of one batch each.
 
 A node may have hundreds of these connections, so its rings share a memory limit: the more there
 are, the smaller new rings become. Each connection also holds one batch in transit, of at most a
@@ -23,15 +24,16 @@ from hearth.errors import invalid
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# Ring sizes of a feed task: for a node on its host, and on another one, which partly buffers in
-# memory.
+# Ring sizes of a feed task, for a node on its host and for a remote one, whose relays also buffer
+# rows.
 RING_BYTES = 16 << 20
 REMOTE_RING_BYTES = 4 << 20
-# Total of a node's relays, if the minimum sizes fit. Rows are divided to fit into a ring; a piece
-# of results (rows.pickles) must fit as a whole.
+# Limit of the rings of all relays of a node, for rows and for results each; only rings of the
+# minimum sizes may exceed it. Rows are split to fit into a ring, but a piece of results
+# (rows.pickles) must fit as a whole.
 _NODE_BYTES = 128 << 20
 _LEAST_ROWS_BYTES, _LEAST_RESULTS_BYTES = 256 << 10, 3 << 20
-# A batch exceeds a ring only if one of its rows does; the core sends no larger one.
+# Size of the largest batch that the core sends; a batch exceeds a ring only if a single row does.
 _MAX_ROWS_BYTES = (4 << 30) + RING_BYTES
 _FOREVER_S = 1e9
 
@@ -60,7 +62,7 @@ _rows_memory, _results_memory = RingMemory(_NODE_BYTES), RingMemory(_NODE_BYTES)
 
 
 def at_task(remote: Channel) -> Channel:
-    """Starts the relay of a feed task; returns the channel that replaces the node's."""
+    """Starts a feed task's relay of the channel `remote`; returns the channel that replaces it."""
     from hearth.native._core import RingReader, RingWriter
 
     def rings(local: Channel) -> tuple[Any, Any]:
@@ -72,7 +74,7 @@ def at_task(remote: Channel) -> Channel:
 
 
 def at_node(sock: socket.socket) -> socket.socket:
-    """Starts a node's relay for a remote connection; returns a local one."""
+    """Starts a node's relay for a remote connection; returns the local socket that replaces it."""
     from hearth.native._core import RingReader, RingWriter
 
     allocated: list[tuple[RingMemory, int]] = []
@@ -110,10 +112,10 @@ def _start(relay: _Relay, theirs: Channel) -> Channel:
 
 
 class _Relay:
-    """Three threads: one per direction of messages, and one for outgoing rows.
+    """Runs three threads: one per direction of messages, and one for outgoing rows.
 
-    It ends when either connection ends or a thread fails, and closes both connections and the
-    rings, which ends the other threads' waits. The task gets the failure's message.
+    When either connection ends or a thread fails, the relay closes both connections and the rings,
+    which ends the other threads' waits. The feed task receives the failure's message.
     """
 
     def __init__(
@@ -197,7 +199,8 @@ class _Relay:
         if not 0 < count <= _MAX_ROWS_BYTES:
             raise invalid(f"the other host announced {count} bytes of rows")
         rows = _of_stream(self._remote.receive_data(count))
-        # A reader that needs no more rows sends a message; until then rows are dropped.
+        # A reader that needs no more rows closes the ring: rows are dropped until its message stops
+        # the writer.
         with suppress(ConnectionError, RuntimeError):
             sink.write(rows, _FOREVER_S)
 
@@ -213,7 +216,8 @@ def _as_stream(rows: Any) -> memoryview:
 
 
 def _of_stream(data: bytes) -> pa.RecordBatch:
-    """Raises ValueError (pyarrow.ArrowInvalid) if the bytes are not such a stream."""
+    """The batch of an _as_stream(). Raises ValueError (pyarrow.ArrowInvalid) if the bytes are not a
+    stream."""
     import pyarrow as pa
 
     with pa.ipc.open_stream(data) as stream:

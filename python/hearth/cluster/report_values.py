@@ -74,7 +74,7 @@ def packed(message: Message) -> bytes:
     """Serializes a message with "values" as JSON; values that JSON lacks, like NaN, become strings.
 
     Raises:
-        ValueError: it is longer than MAX_BYTES.
+        ValueError: the JSON is longer than MAX_BYTES.
     """
     values = {k: v if math.isfinite(v) else str(v) for k, v in message.get("values", {}).items()}
     data = json.dumps({**message, "values": values}).encode()

@@ -1,4 +1,5 @@
-"""Sends return values of main functions to the driver as data: it runs no code from them."""
+"""Sends return values of main functions to the driver as data, so that it runs no code from
+them."""
 
 from __future__ import annotations
 
@@ -32,8 +33,8 @@ def joined(parts: Iterable[str]) -> bytes:
 
 
 def give(context: Any, value: Any, report: Callable[[bytes], None]) -> None:
-    """Reports a main function's return value to the driver; if it is unsupported, the reason, as
-    the program may not need it. None is not sent."""
+    """Reports a main function's return value to the driver. For an unsupported value it reports the
+    reason instead of failing, because the program may not need the value. None is not sent."""
     if value is None or not hasattr(context, "pack_result"):
         return
     try:

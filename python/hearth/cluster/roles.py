@@ -77,7 +77,8 @@ def fed_nodes(nodes: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 
 def tf_config(spec: Mapping[str, list[str]], job_name: str, task_index: int) -> str | None:
-    """A node's TF_CONFIG; None in a cluster without chief or master, as TensorFlow requires."""
+    """A node's TF_CONFIG; None if the cluster lacks the chief or master that TensorFlow
+    requires."""
     if "chief" not in spec and "master" not in spec:
         return None
     task = {"type": job_name, "index": task_index}

@@ -1,9 +1,9 @@
 """Datasets of files that ranks read directly, and of files that Spark reads.
 
-`parquet`, `orc`, `arrow`, `tfrecord`, `sequence_file`, `lmdb` and `leveldb` make sources: the
-driver pins the list of files, and each rank reads its splits without Spark. So do `delta` and
-`iceberg`, for one version of a table, and `table`, for a table in Spark's catalog. `csv` and `json`
-are read by Spark. All are accepted wherever a DataFrame is, as a dataset.
+`parquet`, `orc`, `arrow`, `tfrecord`, `sequence_file`, `lmdb` and `leveldb` create sources: the
+driver pins the list of files, and each rank reads its splits without Spark. `delta` and `iceberg`
+do the same for one version of a table, and `table` for a table in Spark's catalog. With `csv` and
+`json`, Spark reads the files. Any of them can be passed as a dataset instead of a DataFrame.
 """
 
 from __future__ import annotations
@@ -34,5 +34,5 @@ _HOMES = {
 }
 if not TYPE_CHECKING:
     __all__, __getattr__, __dir__ = on_demand(__name__, _HOMES)
-    # Not on demand: the function has its module's name.
+    # Imported eagerly, because the function has the same name as its module.
     from hearth.data.image import image as image

@@ -1,4 +1,4 @@
-"""Converts the core's rows to NumPy arrays by column, with transforms of encoded columns."""
+"""Converts the core's rows to NumPy arrays by column, applying transforms to encoded columns."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 
 @dataclass
 class Arrays:
-    """Columns of one batch. `invalid_index`: rows that a transform could not decode, which were
-    replaced by other rows."""
+    """Columns of one batch. `invalid_index`: indices of rows that a transform could not decode and
+    that were replaced by other rows.
+    """
 
     values: dict[str, Any]
     invalid_index: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
@@ -35,7 +36,7 @@ def batch_arrays(
     transforms: Mapping[str, Any],
     spare: Iterator[BatchRows],
 ) -> Arrays:
-    """The columns `names` of the core's rows; the caller owns the arrays.
+    """Converts the columns `names` of the core's rows; the caller owns the arrays.
 
     Args:
         rows: the rows of the batch.
@@ -88,13 +89,13 @@ def column_array(rows: Any, name: str, ragged: bool) -> Any:
     from hearth.rows.columns import Columns
 
     values = rows.gather(name, ragged=ragged)
-    if values is None:  # a type that pyarrow converts
+    if values is None:  # only pyarrow can convert the type
         values = Columns(pa.record_batch(rows.record_batch([name]))).array(name, ragged)
     return values
 
 
 def _replace(arrays: Arrays, valid: np.ndarray) -> None:
-    """Replaces undecodable rows by decodable ones, in turn."""
+    """Overwrites the undecodable rows with the decodable ones, cycling through them."""
     others = np.resize(valid, len(arrays.invalid_index))
     for values in arrays.values.values():
         if isinstance(values, np.ndarray):

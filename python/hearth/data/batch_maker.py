@@ -1,4 +1,4 @@
-"""Makes the batch of a step: its arrays, the weights of its rows, and the program's map."""
+"""Creates the batch of a step: converts arrays, adds row weights, and calls the program's map."""
 
 from __future__ import annotations
 
@@ -35,8 +35,9 @@ class BatchTypes:
 
 @dataclass(frozen=True)
 class PreparedBatch:
-    """A batch for the program, the position after it, and the numbers of its rows: all, repeated
-    ones, and those that replace undecodable rows."""
+    """A batch for the program, the position after it, and the numbers of all its rows, of repeated
+    rows, and of rows that replace undecodable ones.
+    """
 
     batch: Any
     end: int
@@ -46,7 +47,7 @@ class PreparedBatch:
 
 
 class BatchMaker:
-    """Makes the batches of a loader. Thread-safe."""
+    """Creates the batches of a loader. Thread-safe."""
 
     def __init__(
         self,
@@ -67,7 +68,7 @@ class BatchMaker:
             raise invalid("map_in is 'processes', but map is not set: set map, or leave out map_in")
 
     def start_processes(self) -> None:
-        """Starts the processes of map_in="processes", once; one thread.
+        """Starts the processes for map_in="processes", at the first call. Not thread-safe.
 
         Raises:
             ValueError: map cannot be pickled.
@@ -81,12 +82,12 @@ class BatchMaker:
         """The batch of a step.
 
         Args:
-            step: its rows.
-            spare_rows: read if none of the step's rows can be decoded.
+            step: the rows of the step.
+            spare_rows: replacements, which are read if none of the step's rows can be decoded.
 
         Raises:
             ValueError: a column does not fit an array, or no row can be decoded.
-            Exception: of the program's map.
+            Exception: the program's map raised it.
         """
         options, rows = self._options, step.rows
         arrays = batch_arrays(rows, self._columns, options.ragged, options.transforms, spare_rows)
@@ -105,7 +106,7 @@ class BatchMaker:
         )
 
     def _call(self, function: Callable[[Any, Any], Any], batch: Any, step: Step) -> Any:
-        """Calls the program's function; its exceptions name the batch."""
+        """Calls the program's function; adds the batch's rows to its exceptions."""
         try:
             return function(batch, step.rows.ids())
         except Exception as error:
@@ -113,7 +114,7 @@ class BatchMaker:
                 f"in the map of dataset {self._dataset.name!r}, called on rows "
                 f"{step.end - step.rows.count} to {step.end - 1} of epoch {step.epoch} of this rank"
             )
-            if isinstance(error, StopIteration):  # it would end the program's loop silently
+            if isinstance(error, StopIteration):  # would silently end the program's loop
                 raise invalid(
                     f"StopIteration was raised {where}: map must return a batch for each call"
                 ) from error
@@ -146,8 +147,9 @@ class BatchMaker:
 def _joined(
     collate: Callable[[Any], Any] | None, function: Callable[..., Any] | None
 ) -> Callable[[Any, Any], Any] | None:
-    """A function of (batch, seeds of its rows) that calls `collate`, then function(batch), or
-    function(batch, seeds) if that takes two arguments; None if both are None."""
+    """Combines `collate` and then `function`, which takes (batch) or (batch, seeds), into a
+    function of (batch, seeds of its rows); None if both are None.
+    """
     if collate is None and function is None:
         return None
     takes_seeds = function is not None and len(inspect.signature(function).parameters) > 1

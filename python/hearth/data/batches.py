@@ -1,4 +1,4 @@
-"""A loader as Keras and tf.data use it."""
+"""The loader's interface for Keras and tf.data."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any, Protocol
 
 
 class Batches(Protocol):
-    """Batches with a position; Loader has them."""
+    """Batches with a position; implemented by Loader."""
 
     @property
     def epoch(self) -> int:
-        """The number of the epoch of the next, or running, iteration."""
+        """The epoch number of the running iteration, or of the next one if none runs."""
 
     def __len__(self) -> int:
-        """Steps of a complete epoch."""
+        """The number of steps of a complete epoch."""
 
     def __iter__(self) -> Iterator[Any]:
         """The remaining batches of the epoch."""
@@ -29,4 +29,4 @@ class Batches(Protocol):
         """Resumes from a state_dict()."""
 
     def steps_left(self, state: Mapping[str, Any]) -> int:
-        """Steps until the end of the epoch of a state_dict()."""
+        """The number of steps from a state_dict() to the end of its epoch."""

@@ -1,4 +1,4 @@
-"""The interface between a loader and a dataset, whatever the origin of its rows."""
+"""The interface between a loader and a dataset, which hides where the rows come from."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class Plan(Protocol):
-    """Which rank owns each partition, and the rank of this process."""
+    """Assigns each partition to the rank that owns it."""
 
     @property
     def owners(self) -> tuple[int, ...]:
@@ -36,24 +36,26 @@ class BatchRows(Protocol):
         """The number of rows."""
 
     def gather(self, name: str, *, ragged: bool = ...) -> Any:
-        """A column as an array or a list, owned by the caller; None for types that only pyarrow
-        converts."""
+        """A column as an array or a list, owned by the caller; None if only pyarrow can convert
+        it.
+        """
 
     def ids(self) -> np.ndarray:
         """A random seed for each row."""
 
 
 class RowReader(Protocol):
-    """One rank's rows by position in an epoch, such as the core's EpochReader."""
+    """Reads one rank's rows by position in an epoch, like the core's EpochReader."""
 
     def start(
         self, epoch: int, remaining: np.ndarray | None = ..., order_seed: int | None = ...
     ) -> None:
-        """Moves to an epoch, or to its remaining rows: the ascending indices `remaining`."""
+        """Moves to an epoch, or only to its rows at the ascending indices `remaining`."""
 
     def take(self, position: int, count: int, wrap: bool) -> BatchRows:
-        """`count` rows from `position` on; waits for them. With `wrap` the epoch's first rows
-        follow its last one, else there may be fewer."""
+        """Returns `count` rows from `position` on; blocks until they arrive. At the epoch's end it
+        wraps around if `wrap` is set, and otherwise returns fewer rows.
+        """
 
 
 class Dataset(Protocol):
@@ -63,16 +65,16 @@ class Dataset(Protocol):
     plan: Plan
 
     def reader(self, seed: int, mode: str) -> RowReader:
-        """A new reader of this rank's rows, in the order of `seed` and `mode`."""
+        """A new reader of this rank's rows, in the order that `seed` and `mode` determine."""
 
     def columns(self) -> list[str]:
-        """The names of the columns; waits for the first rows."""
+        """The names of the columns; blocks until the first rows arrive."""
 
     def totals(self) -> tuple[list[int], list[str]]:
-        """(rows, hash of the rows) of each partition; waits until all are known."""
+        """The row counts and row hashes of all partitions; blocks until all are known."""
 
     def known_partitions(self) -> list[list[Any] | None] | None:
-        """[rows, hash] of each partition, None for unknown ones; None if none are known."""
+        """For each partition [rows, hash], or None if unknown; None if all are unknown."""
 
     def check(self) -> None:
         """Raises ClusterError if the cluster has failed."""

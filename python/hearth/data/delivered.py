@@ -16,5 +16,5 @@ def note_delivered(rows: int) -> None:
 
 
 def delivered_rows() -> int:
-    """Rows delivered by all loaders."""
+    """The number of rows that all loaders have delivered."""
     return _rows

@@ -15,14 +15,15 @@ from hearth.errors import HearthError, invalid
 if TYPE_CHECKING:
     from hearth.data.dataset import BatchRows, Dataset, RowReader
 
-# Rows after a batch that may replace those of a batch without decodable rows.
+# If no row of a batch can be decoded, at most this many rows after it are tried as replacements.
 _SPARE_ROWS, _SPARE_AT_ONCE = 1024, 16
 
 
 @dataclass(frozen=True)
 class Step:
-    """The rows that one rank reads in one step of an epoch. `unrepeated`: how many of them, from
-    the first on, are not repeated. `end`: the position after them."""
+    """The rows that one rank reads in one step of an epoch. Of `rows`, the first `unrepeated` are
+    new and the others repeat. `end`: the position after the rows.
+    """
 
     epoch: int
     rows: BatchRows
@@ -32,21 +33,22 @@ class Step:
 
 @dataclass(frozen=True)
 class _PassRows:
-    """The rows of an epoch's last pass: a reader of this rank's rows by position, and a function
-    that counts the rows of each rank, which may wait until all are known."""
+    """The rows of an epoch's last pass: a reader of this rank's rows, and a function that returns
+    each rank's row count (it may block until all counts are known).
+    """
 
     reader: RowReader | _RepeatedRows
     count: Callable[[], Sequence[int]]
 
 
 class _RepeatedRows:
-    """The reader of a rank without remaining rows in an epoch: its steps repeat others."""
+    """The reader for a rank without remaining rows in an epoch, so its steps only repeat rows."""
 
     def __init__(self, reader: RowReader):
         self._reader = reader
 
     def take(self, position: int, count: int, wrap: bool) -> BatchRows:
-        """Rows to repeat; none without `wrap`."""
+        """Rows to repeat if `wrap` is set, otherwise no rows."""
         return self._reader.take(position, count if wrap else 0, wrap)
 
 
@@ -57,7 +59,7 @@ class EpochSteps:
         self._dataset, self._options = dataset, options
 
     def of_epoch(self) -> int:
-        """The number of steps of a complete epoch; waits until all rows are counted.
+        """The number of steps of a complete epoch; blocks until all rows are counted.
 
         Raises:
             ClusterError: the cluster failed.
@@ -65,12 +67,12 @@ class EpochSteps:
         return self._steps_of(self._end(self.rows_of_ranks()))
 
     def left(self, position: Position) -> int:
-        """The number of steps from a position to the end of its epoch; waits like of_epoch()."""
+        """The number of steps from a position to the end of its epoch; blocks like of_epoch()."""
         end = self._end(self._open(position).count())
         return self._steps_of(max(0, end - position.taken))
 
     def rows_of_ranks(self) -> list[int]:
-        """Rows of each rank; waits until all are counted."""
+        """The number of rows of each rank; blocks until all rows are counted."""
         rows, _ = self._dataset.totals()
         return self._sum_by_rank(rows)
 
@@ -83,7 +85,7 @@ class EpochSteps:
         try:
             yield from self._read(position)
         except HearthError:
-            self._dataset.check()  # if the cluster has failed, that is the cause
+            self._dataset.check()  # report a cluster failure as the cause
             raise
 
     def _read(self, position: Position) -> Iterator[Step]:
@@ -91,7 +93,7 @@ class EpochSteps:
         rows = self._open(position)
         rest = None  # this rank's rows from `at` on, fewer than a batch
         if options.uneven != "drop":
-            # As long as this rank has rows, its steps do not depend on the rows of other ranks.
+            # Full batches of this rank do not depend on other ranks' row counts.
             while (rest := rows.reader.take(at, size, False)).count == size:
                 at += size
                 yield Step(position.epoch, rest, size, at)
@@ -109,7 +111,7 @@ class EpochSteps:
             yield Step(position.epoch, taken, unrepeated, at)
 
     def rows_after(self, position: Position, step: Step) -> Iterator[BatchRows]:
-        """Reads the rows after a step, up to a limit; they start again at the epoch's end."""
+        """Reads the rows after a step, up to a limit; wraps around at the epoch's end."""
         reader = self._open(position).reader
         for first in range(step.end, step.end + _SPARE_ROWS, _SPARE_AT_ONCE):
             yield reader.take(first, _SPARE_AT_ONCE, True)
@@ -140,7 +142,7 @@ class EpochSteps:
         return sums
 
     def _end(self, counts: Sequence[int]) -> int:
-        """The position at which an epoch ends on all ranks, if they have so many rows."""
+        """The position at which an epoch ends on all ranks, whose row counts are `counts`."""
         if self._options.uneven == "drop":
             return min(counts)
         rows = self.rows_of_ranks()

@@ -4,7 +4,7 @@ by the core's threads, without Python code per image.
     image("jpeg", size=224, crop="random", to="float32",
           mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225))
 
-The random crop and flip of an image depend on its seed only, so a resumed run repeats them.
+An image's random crop and flip depend only on its seed, so a resumed run repeats them.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ class ImageTransform:
             seeds: one uint64 for each image, which determines its crop and flip.
 
         Returns:
-            An array [n, 3, height, width], or [n, height, width, 3] with layout "nhwc" (bfloat16
-            as the uint16 array of its bits), and a bool array that marks undecodable images. Those
-            are zeros in the first array; `reason` says why.
+            An array [n, 3, height, width], or [n, height, width, 3] with layout "nhwc" (bfloat16 as
+            the uint16 array of its bits), and a bool array that marks undecodable images.
+            Undecodable images are zeros in the first array; call `reason` for the cause.
         """
         return self._core.apply(images, np.ascontiguousarray(seeds, dtype=np.uint64))
 
@@ -73,24 +73,24 @@ def image(
     threads: int | None = None,
     scaled_decoding: bool = True,
 ) -> ImageTransform:
-    """A transform of a column of encoded images.
+    """Creates a transform for a column of encoded images.
 
     Args:
         kind: "jpeg", "png", or "any" for both. Other formats cannot be decoded.
-        size: of the output, one number or (height, width).
-        crop: "random" as torchvision's RandomResizedCrop (8 to 100 % of the area, aspect ratio 3:4
-            to 4:3); "center": the short side resized to size * 256 / 224, then the center, as in
-            the usual evaluation on ImageNet; None: the whole image, stretched to the size.
-        flip: mirrors an image with probability 0.5; None: only with crop="random".
-        mean, std: of red, green and blue in [0, 1]: (pixel / 255 - mean) / std. None: 0 and 1.
+        size: the output's size, one number or (height, width).
+        crop: "random": like torchvision's RandomResizedCrop (8 to 100 % of the area, aspect ratio
+            3:4 to 4:3); "center": the short side resized to size * 256 / 224, then the center, as
+            in the usual evaluation on ImageNet; None: the whole image, stretched to the size.
+        flip: whether to mirror an image with probability 0.5; None: if crop is "random".
+        mean, std: for red, green and blue; values become (pixel / 255 - mean) / std. None: 0 and 1.
         to: "uint8", "float32" or "bfloat16".
         layout: "nchw" or "nhwc".
-        threads: None: one for each core available to this process.
-        scaled_decoding: False decodes every JPEG at full size, even if the crop is more than 2.5
-            times as large as the output; slower in this case, but closer to PIL's result.
+        threads: the number of threads; None: one for each core available to this process.
+        scaled_decoding: whether to decode a JPEG at a reduced size if the crop is more than 2.5
+            times as large as the output. False is slower then, but closer to PIL's result.
 
     Raises:
-        ValueError: an invalid option.
+        ValueError: an option is invalid.
     """
     height, width = (size, size) if isinstance(size, int) else size
     return ImageTransform(

@@ -22,29 +22,29 @@ _IN_ORDER = (
 class KerasDataset(keras.utils.PyDataset):
     """The batches of a loader as (x, y) or (x, y, sample_weight), for fit(dataset, shuffle=False).
 
-    Only one fit() at a time may use it; its threads may fetch batches ahead. Sample weights come
-    from uneven="weight". With callback() among fit()'s callbacks, state_dict() counts the batches
-    that were trained on; without it, the batches fetched, some of which may only be prefetched. An
-    epoch of Keras has len() steps; if it starts in the middle of an epoch of the loader, as after
-    load_state_dict(), the loader's next epoch starts within it.
+    Only one fit() at a time may use this dataset; fit()'s threads may prefetch batches. Sample
+    weights come from uneven="weight". If callback() is among fit()'s callbacks, state_dict() counts
+    the batches that were trained on; otherwise it counts the fetched batches, of which some may
+    only be prefetched. A Keras epoch has len() steps. If it starts in the middle of a loader's
+    epoch, as after load_state_dict(), it continues into the loader's next epoch.
     """
 
     def __init__(self, loader: Batches, x: str | Sequence[str], y: str | Sequence[str] | None):
-        """`x`, `y`: column names; several make a dict."""
+        """`x`, `y`: column names. Several names select a dict of columns."""
         super().__init__(workers=1, use_multiprocessing=False)
         self._loader, self._x, self._y = loader, x, y
         self._length: int | None = None
-        self._states: deque[dict[str, Any]] = deque()  # after each batch not trained on yet
+        self._states: deque[dict[str, Any]] = deque()  # after each batch not yet trained on
         self._trained: dict[str, Any] | None = None  # the state after the last trained batch
         self._next = 0  # the batch that fit() requests next
         self._begin: dict[str, Any] = {}  # the loader's state before the epoch's first batch
-        self._has_trained = False  # in this epoch
-        self._counted = False  # callback() counts the batches of this epoch
-        self._counts_next = False  # callback() will count those of the next epoch
-        self._announced = False  # Keras has announced an epoch
-        self._peeked = False  # batches were fetched before the announcement
+        self._has_trained = False  # whether a batch was trained on in this epoch
+        self._counted = False  # whether callback() counts this epoch's batches
+        self._counts_next = False  # whether callback() counts the next epoch's
+        self._announced = False  # whether Keras called on_epoch_begin()
+        self._peeked = False  # whether batches were fetched before on_epoch_begin()
         self._batches: Iterator[Any] = iter(())
-        self._lock = threading.RLock()  # fit() may peek while an older thread fetches
+        self._lock = threading.RLock()  # fit() may peek while an old thread fetches
         self._seek(None)
 
     def __len__(self) -> int:
@@ -53,11 +53,11 @@ class KerasDataset(keras.utils.PyDataset):
         return self._length
 
     def on_epoch_begin(self) -> None:
-        """Keras is about to fetch the batches of an epoch."""
+        """Called before Keras fetches the batches of an epoch."""
         self._announced = True
 
     def on_epoch_end(self) -> None:
-        """Keras has fetched the batches of an epoch, or is about to start one."""
+        """Called when Keras has fetched an epoch's batches, and before it starts an epoch."""
         self._announced = False
 
     def __getitem__(self, index: int) -> Any:
@@ -77,10 +77,10 @@ class KerasDataset(keras.utils.PyDataset):
             return batch
 
     def _begin_epoch(self) -> None:
-        """Rewinds to the first batch that was not trained on.
+        """Rewinds to the first batch that was not trained on, if later ones were fetched.
 
-        Before its first epoch fit() fetches one or two batches to see their types, and then starts
-        with them again; an interrupted epoch leaves batches that were fetched only.
+        Before its first epoch fit() fetches one or two batches to inspect their types, and then
+        requests them again. An interrupted epoch may have fetched batches that were not trained on.
         """
         untrained = bool(self._states) if self._counted else self._next < len(self)
         if self._next > 0 and (self._peeked or untrained):
@@ -103,7 +103,7 @@ class KerasDataset(keras.utils.PyDataset):
             yield from self._loader
 
     def callback(self) -> keras.callbacks.Callback:
-        """For fit(callbacks=[...]): counts the batches that were trained on."""
+        """A callback for fit(callbacks=[...]) that counts the batches that were trained on."""
         return _Counter(self)
 
     def state_dict(self) -> dict[str, Any]:
@@ -119,7 +119,7 @@ class KerasDataset(keras.utils.PyDataset):
             self._trained = None
 
     def steps_left(self, end: int) -> int:
-        """Steps of fit() from state_dict() until the loader's epoch `end` starts."""
+        """The number of fit()'s steps from state_dict() to the loader's epoch `end`."""
         state = self.state_dict()
         whole = max(0, end - state["epoch"] - 1) * len(self)
         return whole + self._loader.steps_left(state) if state["epoch"] < end else 0
@@ -144,13 +144,13 @@ class _Counter(keras.callbacks.Callback):
     def __init__(self, dataset: KerasDataset):
         super().__init__()
         self._dataset = dataset
-        self._trained = 0  # batches of the epoch
+        self._trained = 0  # batches in this epoch
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         self._trained = 0
         self._dataset._counts_next = True
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        # With steps_per_execution, the number of the last of several batches.
+        # With steps_per_execution, `batch` is the last of several batches.
         self._dataset._note_trained(batch + 1 - self._trained)
         self._trained = batch + 1

@@ -29,15 +29,15 @@ _STALE_ITERATION = (
 
 
 class Loader:
-    """Minibatches of one dataset, the same number of steps on every rank.
+    """Minibatches of one dataset, with the same number of steps on every rank.
 
     Used like a PyTorch DataLoader: `for batch in loader`, len(), set_epoch(), state_dict(). A batch
-    is {column: array}, or a tuple in the order of `columns`. A loader has one position; threads of
-    the process that made it may share an iteration.
+    is {column: array}, or a tuple in the order of `columns`. A loader has one position. Threads of
+    the process that created it may share an iteration.
 
     Attributes:
-        repeated_rows: rows repeated so far, so that all ranks make the same number of steps.
-        invalid_rows: rows so far that a transform could not decode, and that were replaced.
+        repeated_rows: the number of rows repeated so far to give all ranks equally many steps.
+        invalid_rows: the number of rows replaced so far because a transform could not decode them.
     """
 
     _WRONG_PROCESS = (
@@ -53,8 +53,8 @@ class Loader:
         types: BatchTypes | None = None,
         collate: Callable[[Any], Any] | None = None,
     ):
-        """`types`: how batches are represented; None: as NumPy arrays. `collate`: applied to each
-        batch before options.map.
+        """`types`: how batches are represented; None means NumPy arrays. `collate` is applied to
+        each batch before options.map.
 
         Raises:
             ValueError: an option has no effect.
@@ -64,18 +64,18 @@ class Loader:
         self._steps = EpochSteps(dataset, options)
         self._maker = BatchMaker(dataset, options, types or BatchTypes(), collate)
         self._position = self._start_of(0)
-        self._moving = threading.RLock()  # held while the position is replaced, or claimed
+        self._moving = threading.RLock()  # guards replacing and claiming the position
         self._process = os.getpid()
         self.repeated_rows = 0
         self.invalid_rows = 0
 
     def __reduce__(self) -> Any:
-        """Refuses copies: each would have a position that does not match the delivered rows."""
+        """Refuses copies, because a copy's position would not match the delivered rows."""
         raise invalid(self._WRONG_PROCESS)
 
     @property
     def batch_size(self) -> int:
-        """Rows of a batch; the last one of an epoch may have fewer."""
+        """The number of rows per batch; an epoch's last batch may have fewer."""
         return self._options.batch_size
 
     @property
@@ -85,11 +85,11 @@ class Loader:
 
     @property
     def epoch(self) -> int:
-        """The number of the epoch of the next, or running, iteration, from 0."""
+        """The epoch number (from 0) of the running iteration, or of the next one if none runs."""
         return self._position.epoch
 
     def __len__(self) -> int:
-        """Steps of a complete epoch, the same on all ranks; waits until all rows are counted.
+        """The number of an epoch's steps, the same on all ranks; blocks until all rows are counted.
 
         Raises:
             ClusterError: the cluster failed.
@@ -100,7 +100,7 @@ class Loader:
         """A keras.utils.PyDataset of (x, y), for fit(dataset, shuffle=False).
 
         Args:
-            x, y: column names; several make a dict.
+            x, y: column names. Several names select a dict of columns.
         """
         from hearth.data.keras import KerasDataset
 
@@ -113,11 +113,11 @@ class Loader:
         return as_tf_dataset(self)
 
     def set_epoch(self, epoch: int) -> None:
-        """Makes the next iteration start this epoch, from the beginning, or from a loaded state in
-        the middle of it.
+        """Makes the next iteration start this epoch, at its beginning or, if a loaded state is in
+        this epoch, at that state.
 
         Raises:
-            ValueError: not a valid epoch number; they count from 0.
+            ValueError: `epoch` is not a valid epoch number (they count from 0).
         """
         if not hasattr(type(epoch), "__index__") or not 0 <= epoch < 2**63:
             raise invalid(f"set_epoch({epoch!r}): epochs are integers that count from 0")
@@ -127,30 +127,32 @@ class Loader:
                 self._move_to(self._start_of(epoch))
 
     def state_dict(self) -> dict[str, Any]:
-        """The position after the last delivered batch, the same on all ranks and serializable as
-        JSON. Prefetched batches do not count."""
+        """The position after the last delivered batch, not counting prefetched ones. It is the same
+        on all ranks and serializable as JSON.
+        """
         return state_of(self._dataset, self._options, self._position)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Resumes from a state_dict(), also of a run with another number of ranks.
+        """Resumes from a state_dict(), which may come from a run with another number of ranks.
 
-        With the same number of ranks the next iteration yields what the other run would have
-        yielded next; with another number, each remaining row of the epoch once.
+        With the same number of ranks, the next iteration yields what the other run would have
+        yielded next. With another number, it yields each remaining row of the epoch once.
 
         Raises:
-            ValueError: not a state, or a state of other rows, another seed or shuffle.
+            ValueError: `state` is not a state, or has other rows, another seed or another shuffle.
             ClusterError: the cluster failed.
         """
         check_state(self._dataset, self._options, state)
         self._move_to(self._position_of(state))
 
     def steps_left(self, state: Mapping[str, Any]) -> int:
-        """Steps of these ranks until the end of the epoch of a state_dict(); waits like len()."""
+        """The number of steps from a state_dict() to the end of its epoch; blocks like len()."""
         return self._steps.left(self._position_of(state))
 
     def __iter__(self) -> Iterator[Any]:
-        """Starts at its first batch: unused iterators do not change the position, as Lightning
-        creates several on a restart. Raises RuntimeError in another process."""
+        """Claims the position at the first batch, so Lightning's unused iterators on a restart do
+        not change it. Raises RuntimeError in another process.
+        """
         self._check_process()
         return Iteration(self._batches(), self._check_process)
 
@@ -165,26 +167,26 @@ class Loader:
         return Position(epoch, [Pass(self._dataset.plan.owners)])
 
     def _move_to(self, position: Position) -> None:
-        """Sets the position, which ends an iteration that has started at the former one."""
+        """Sets the position, which ends the iteration that started at the previous position."""
         with self._moving:
             self._position.replaced = True
             self._position = position
 
     def _claim_position(self) -> Position:
-        """The position for an iteration that starts now."""
+        """Returns the position for an iteration that starts now."""
         with self._moving:
-            self._maker.start_processes()  # if they cannot start, the position stays
-            if self._position.started:  # its iteration was abandoned
+            self._maker.start_processes()  # first, so a failure does not change the position
+            if self._position.started:  # the last iteration was abandoned
                 self._move_to(self._start_of(self._position.epoch + 1))
             self._position.started = True
             return self._position
 
     def _batches(self) -> Iterator[Future[PreparedBatch]]:
         """Yields the batches from the position to the end of its epoch, and counts them. A failed
-        batch is not counted; its future has the exception.
+        batch is not counted; its future contains the exception.
 
         Raises:
-            ValueError: the loader has another position now.
+            ValueError: the loader's position was replaced.
             ClusterError: the cluster failed.
         """
         position = self._claim_position()

@@ -25,7 +25,7 @@ from hearth.native._core import MessageChannel
 
 def main() -> None:
     """Serves one loader; arguments: the channel's descriptor, and the program's process id."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the program, which ends this
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the program handles Ctrl-C
     with suppress(AttributeError):  # show output line by line
         sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     channel = MessageChannel(int(sys.argv[1]), "the program")
@@ -55,7 +55,7 @@ def _answer(
 
 
 def _loaded(pickled: bytes) -> Callable[[Any, Any], Any]:
-    """The function; if it cannot be loaded, one that raises the reason."""
+    """Unpickles the function; if that fails, returns a function that raises the error."""
     try:
         return pickle.loads(pickled)
     except Exception as error:
@@ -76,7 +76,7 @@ def _seed_global_numbers(seed: int) -> None:
 
 
 def _carried(error: BaseException) -> tuple[bytes, str]:
-    """(pickled error, its traceback); a RuntimeError if the class cannot be pickled."""
+    """The pickled error (a RuntimeError if its class cannot be pickled) and its traceback."""
     text = "".join(traceback.format_exception(error))
     from pyspark import cloudpickle
 
@@ -89,8 +89,9 @@ def _carried(error: BaseException) -> tuple[bytes, str]:
 
 
 def _end_with_program(connection: int, program: int) -> None:
-    """Ends this process once the connection is closed or the program has ended: the program's
-    forked children may hold the connection open."""
+    """Ends this process when the connection is closed or the program has ended. The connection
+    alone is not enough, because the program's forked children may keep it open.
+    """
     ends = select.poll()
     ends.register(connection, select.POLLRDHUP)
     with suppress(OSError):

@@ -21,15 +21,15 @@ _END_S = 2.0
 
 
 class MapProcesses:
-    """Fresh Python processes, which end with this object or this process. Thread-safe."""
+    """Fresh Python processes, which end when this object or this process ends. Thread-safe."""
 
     def __init__(self, function: Callable[[Any, Any], Any], count: int, dataset: str):
-        """Starts them without waiting.
+        """Starts the processes without waiting for them.
 
         Args:
             function: function(batch, seeds); pickled by value if the processes cannot import it.
             count: number of processes.
-            dataset: its name, for errors.
+            dataset: the dataset's name, for errors.
 
         Raises:
             ValueError: the function cannot be pickled.
@@ -51,11 +51,11 @@ class MapProcesses:
         weakref.finalize(self, _end, processes, os.getpid())
 
     def call(self, batch: Any, seeds: Any) -> Any:
-        """function(batch, seeds) in an idle process; waits for one.
+        """Calls function(batch, seeds) in an idle process; blocks until one is idle.
 
         Raises:
-            HearthError: the process was killed, or ended.
-            Exception: the function's exception, with a note that has the traceback.
+            HearthError: the process was killed or has ended.
+            Exception: the function's exception, with the process's traceback as a note.
         """
         process = self._idle.get()
         try:
@@ -84,13 +84,13 @@ class _Process:
                 [sys.executable, "-m", "hearth.data.map_process", *arguments],
                 stdin=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
-                # Processes share the cores: one thread each, as in a DataLoader.
+                # One thread per process, as in a DataLoader, because the processes share the cores.
                 env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"},
             )
         self.pid = self._process.pid
 
     def call(self, batch: Any, seeds: Any) -> Any:
-        """Raises EOFError if the process is gone, and exceptions of the function."""
+        """Calls the function. Raises its exceptions, and EOFError if the process has ended."""
         fd, sizes = store((batch, seeds))
         try:
             if self._function:
@@ -122,7 +122,7 @@ class _Process:
         return error
 
     def how_it_ended(self) -> str:
-        """The exit status in words, for an error."""
+        """Describes the exit status, for an error message."""
         status = self._process.wait()
         if status == -signal.SIGKILL:
             return "was killed by SIGKILL (as the kernel does when memory runs out)"
@@ -134,7 +134,7 @@ class _Process:
         self._channel.end()
         try:
             self._process.wait(_END_S)
-        except subprocess.TimeoutExpired:  # blocked in native code
+        except subprocess.TimeoutExpired:  # it is blocked in native code
             self._process.kill()
             self._process.wait()
 

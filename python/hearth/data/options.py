@@ -13,7 +13,7 @@ from hearth.errors import invalid
 _MOST = 2**63 - 1
 UNEVEN = ("repeat", "drop", "weight")
 WEIGHT = "row_weight"
-# Options of PyTorch's DataLoader, and what replaces them.
+# Options of PyTorch's DataLoader, and Hearth's replacements.
 _OF_DATA_LOADER = {"num_workers": "use workers=", "prefetch_factor": "use prefetch="}
 MAP_IN = ("threads", "processes")
 
@@ -57,12 +57,12 @@ class LoaderOptions:
 
     @property
     def mode(self) -> str:
-        """The core's name of the order of an epoch."""
+        """The core's name of the shuffle mode."""
         return "full" if self.shuffle == "full" else "window" if self.shuffle else "none"
 
 
 def check_known(options: Iterable[str], more: Iterable[str] = ()) -> None:
-    """Raises TypeError for a name that is no option of ctx.dataset(); `more`: a framework's."""
+    """Raises TypeError for a name that is not an option of ctx.dataset() or one of `more`."""
     known = [*(option.name for option in fields(LoaderOptions)), *more]
     for name in options:
         if name not in known:
@@ -71,10 +71,10 @@ def check_known(options: Iterable[str], more: Iterable[str] = ()) -> None:
 
 
 def _whole(name: str, value: Any) -> int:
-    """The number as a Python int, which JSON can hold.
+    """Converts the number to a Python int, which JSON can serialize.
 
     Raises:
-        ValueError: not an integer of 64 bits.
+        ValueError: `value` is not an integer of at most 63 bits.
     """
     if not hasattr(type(value), "__index__"):
         raise invalid(f"{name} is {value!r}: it must be an integer")

@@ -8,16 +8,15 @@ from typing import Any
 
 import numpy as np
 
-# Offset between the seeds of the passes of an epoch: odd, so that all differ.
+# Offset between the seeds of an epoch's passes. It is odd, so all seeds differ.
 _PASS = 0x9E3779B97F4A7C15
 
 
 @dataclass(frozen=True)
 class Pass:
-    """The part of an epoch that one set of ranks read: the first `taken` positions of each rank's
-    order.
+    """The part of an epoch that one set of ranks read: the first `taken` rows in each rank's order.
 
-    `owners`: the rank of each partition.
+    `owners`: the rank that owns each partition.
     """
 
     owners: tuple[int, ...]
@@ -26,13 +25,13 @@ class Pass:
 
 @dataclass
 class Position:
-    """An epoch and its passes.
+    """A position: an epoch and its passes.
 
     Attributes:
         epoch: the number of the epoch, from 0.
-        passes: the last one is running, earlier ones ended with their ranks.
-        started: whether an iteration has started here.
-        replaced: whether the loader has another position now, so that the iteration is over.
+        passes: one for each set of ranks that read a part of the epoch; the last one is running.
+        started: whether an iteration has started at this position.
+        replaced: whether the loader has a new position, so the iteration must end.
     """
 
     epoch: int
@@ -42,7 +41,7 @@ class Position:
 
     @classmethod
     def of_state(cls, state: Mapping[str, Any], owners: tuple[int, ...]) -> Position:
-        """The position of state(), for ranks that own the partitions by `owners`."""
+        """Restores the position of a state(); starts a new pass if its owners differ."""
         passes = [Pass(tuple(p["owners"]), p["taken"]) for p in state["passes"]]
         if passes[-1].owners != owners:
             if all(done.taken == 0 for done in passes):
@@ -52,7 +51,7 @@ class Position:
 
     @property
     def taken(self) -> int:
-        """Positions of the last pass that each rank has read."""
+        """The number of rows that each rank has read in the last pass."""
         return self.passes[-1].taken
 
     def advance(self, taken: int) -> None:
@@ -66,18 +65,18 @@ class Position:
 
 
 def pass_seed(seed: int, number: int) -> int:
-    """The seed of an epoch's pass of this number; the first one uses `seed`."""
+    """The seed of an epoch's pass number `number`; pass 0 uses `seed`."""
     return (seed + number * _PASS) % (1 << 64)
 
 
 def remaining(
     passes: Sequence[Pass], counts: Sequence[int], seed: int, epoch: int, mode: str
 ) -> list[np.ndarray]:
-    """Which rows of each partition no rank has read: a bool array for each partition.
+    """Returns a bool array for each partition that marks the rows that no rank has read.
 
     Args:
-        passes: of the epoch, all of them finished.
-        counts: rows of each partition.
+        passes: the epoch's finished passes.
+        counts: the number of rows of each partition.
         seed, epoch, mode: determine the order in which the ranks read the rows.
     """
     from hearth.native._core import consumed_rows

@@ -12,23 +12,23 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from hearth.data.batch_maker import PreparedBatch
 
-# Interval at which a blocked producer checks whether its consumer has left.
+# Interval at which a blocked producer checks whether its consumer has stopped.
 _CHECK_S = 0.2
 
 
 class Iteration:
     """One iteration over a loader.
 
-    If a batch cannot be made, next() raises the reason, and the following call returns the next
-    batch, as with a DataLoader. If no further batches are possible, each call raises the reason.
-    Any thread may fetch the next batch.
+    If a batch cannot be created, next() raises the error, and the following call returns the next
+    batch, as with a DataLoader. If no further batches are possible, each call raises the error. Any
+    thread may call next().
     """
 
     def __init__(self, batches: Iterator[Future[PreparedBatch]], check: Callable[[], None]):
-        """`check`: raises in a process other than the loader's, whose threads make the batches."""
+        """`check` raises outside of the loader's process, whose threads create the batches."""
         self._batches, self._check = batches, check
         self._lock = threading.Lock()
-        self._failure: BaseException | None = None  # after which there are no more batches
+        self._failure: BaseException | None = None  # permanent: no more batches follow
 
     def __iter__(self) -> Iterator[Any]:
         return self
@@ -42,7 +42,7 @@ class Iteration:
                 future = next(self._batches)
             except StopIteration:
                 raise
-            except BaseException as error:  # the program may catch a KeyboardInterrupt, too
+            except BaseException as error:  # KeyboardInterrupt, too: programs may catch it
                 self._failure = error
                 raise
         return future.result().batch
@@ -51,13 +51,13 @@ class Iteration:
 def prefetched(
     items: Iterator[Any], finish: Callable[[Any], Any], workers: int, depth: int
 ) -> Iterator[Future[Any]]:
-    """Yields finish(item) for each item, in order; at most `depth` are ready or in progress.
+    """Yields a future of finish(item) for each item, in order; at most `depth` are unconsumed.
 
-    Raises exceptions of `items`; those of finish() are in its future.
+    Raises the exceptions of `items`. The futures contain the exceptions of finish().
 
     Args:
         items: consumed by a thread, which ends by itself if the consumer stops early.
-        finish: called by `workers` threads, or by the thread that consumes the items if 0.
+        finish: called by `workers` threads; if 0, by the thread that consumes the items.
         depth: limit of prepared items.
     """
     ready: queue.Queue[Future[Any] | BaseException | None] = queue.Queue(max(1, depth))
@@ -73,8 +73,7 @@ def prefetched(
 
 
 class _Makers:
-    """Threads that call finish(). An executor's threads would delay the end of the program until a
-    started call has finished."""
+    """Threads that call finish(). A ThreadPoolExecutor would delay the program's exit."""
 
     def __init__(self, finish: Callable[[Any], Any], workers: int):
         self._finish, self._workers = finish, workers
@@ -84,7 +83,7 @@ class _Makers:
             _start(self._run)
 
     def make(self, item: Any) -> Future[Any]:
-        """finish(item), by one of the threads, or at once if there are none."""
+        """Calls finish(item) in one of the threads, or in this thread if there are none."""
         future: Future[Any] = Future()
         if self._workers:
             self._work.put((item, future))
@@ -93,7 +92,7 @@ class _Makers:
         return future
 
     def stop(self) -> None:
-        """Ends the threads; calls that have not started are dropped."""
+        """Ends the threads and drops the calls that have not started."""
         self.stopped.set()
         for _ in range(self._workers):
             self._work.put(None)

@@ -1,7 +1,7 @@
-"""Passes values to another process on this host: arrays in shared memory, the rest pickled.
+"""Passes values to another process on this host, with arrays in shared memory.
 
-Each value has its own anonymous shared memory, so the receiver owns the loaded arrays and may write
-to them: the pickle, then the arrays, each aligned to 64 bytes.
+Each value is stored in a separate anonymous file in memory: the pickle, then the arrays, each
+aligned to 64 bytes. So the receiver owns the loaded arrays and may write to them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _SMALL_BYTES = 16 << 10
 
 
 def store(value: Any) -> tuple[int, list[int]]:
-    """(descriptor, sizes) for load() in another process; the caller closes the descriptor.
+    """Stores a value; returns load()'s arguments. The caller closes the descriptor.
 
     Raises:
         OSError: out of memory.
@@ -51,7 +51,7 @@ def store(value: Any) -> tuple[int, list[int]]:
 
 
 def load(fd: int, sizes: Sequence[int]) -> Any:
-    """The value that store() has written; closes the descriptor."""
+    """Loads a value that store() has written; closes the descriptor."""
     try:
         memory = memoryview(mmap.mmap(fd, sum(map(_padded, sizes))))
     finally:
@@ -64,7 +64,7 @@ def load(fd: int, sizes: Sequence[int]) -> Any:
 
 
 class _Pickler(pickle.Pickler):
-    """Pickles CPU tensors of PyTorch as arrays."""
+    """Pickles PyTorch's CPU tensors as arrays."""
 
     def reducer_override(self, value: Any) -> Any:
         torch = sys.modules.get("torch")

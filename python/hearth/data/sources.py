@@ -1,4 +1,4 @@
-"""Makes sources of files and tables: `parquet`, `delta` and so on."""
+"""Creates sources from files and tables: `parquet`, `delta` and so on."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def parquet(uri: str, columns: Sequence[str] | None = None, *, spool: bool = Tru
     """Rows of Parquet files.
 
     Args:
-        uri: a file, or a folder with all its files and those of its subfolders, except hidden ones
-            (_x, .x). A path, or a URI of HDFS or of any scheme that pyarrow or fsspec knows.
-            Names of folders may hold columns (day=1).
-        columns: which to read; None: all.
-        spool: False: ranks read the files again in each epoch instead of spooling them to their
-            disks; for files that are larger than the disks.
+        uri: a path, or a URI of HDFS or of any scheme that pyarrow or fsspec supports. It names a
+            file, or a folder, which is read with its subfolders except hidden files (_x, .x).
+            Folder names may contain columns (day=1).
+        columns: the columns to read; None: all.
+        spool: whether ranks spool the rows to their disks. If False, they read the files again in
+            each epoch, for data that is larger than the disks.
 
     Returns:
         A source; its files are first accessed by pin().
@@ -45,29 +45,29 @@ def parquet(uri: str, columns: Sequence[str] | None = None, *, spool: bool = Tru
 
 
 def orc(uri: str, columns: Sequence[str] | None = None, *, spool: bool = True) -> Source:
-    """Rows of ORC files; arguments as of parquet(), without columns in the names of folders."""
+    """Rows of ORC files. The arguments are parquet()'s, but folder names cannot contain columns."""
     return _source(OrcFormat(), uri, columns, spool)
 
 
 def arrow(uri: str, columns: Sequence[str] | None = None, *, spool: bool = True) -> Source:
-    """Rows of Arrow IPC files (Feather, version 2); arguments as of orc()."""
+    """Rows of Arrow IPC files (Feather, version 2). The arguments are orc()'s."""
     return _source(ArrowFormat(), uri, columns, spool)
 
 
 def tfrecord(uri: str, columns: Sequence[str] | None = None) -> Source:
-    """Rows of TFRecord files of tf.train.Examples, plain or gzip; arguments as of orc().
+    """Rows of TFRecord files of tf.train.Examples, plain or gzip. The arguments are orc()'s.
 
-    Column types come from the schema that saveAsTFRecords wrote to the folder, else from the first
-    examples. A gzip file is one split, as it can be read from its beginning only.
+    Column types come from the schema that saveAsTFRecords wrote to the folder, or otherwise from
+    the first examples. A gzip file is one split, because it can only be read from its beginning.
     """
     return _source(TfRecordFormat(), uri, columns)
 
 
 def sequence_file(uri: str, columns: Sequence[str] | None = None) -> Source:
-    """Rows of SequenceFiles whose keys and values are BytesWritables; arguments as of orc().
+    """Rows of SequenceFiles whose keys and values are BytesWritables. The arguments are orc()'s.
 
-    The columns are those of CaffeOnSpark's images (id, label, channels, height, width, encoded,
-    data), which are the default, and the records' raw `key` and `value`.
+    The columns are the fields of CaffeOnSpark's images (id, label, channels, height, width,
+    encoded, data), which are read by default, and the records' raw `key` and `value`.
     """
     return _source(SequenceFileFormat(), uri, tuple(IMAGE_TYPES) if columns is None else columns)
 
@@ -76,8 +76,8 @@ def lmdb(uri: str, columns: Sequence[str] | None = None) -> Source:
     """Rows of an LMDB of Caffe's Datums, in key order.
 
     Args:
-        uri: its folder or its data file, on a path that all hosts see, or in HDFS.
-        columns: of id, label, channels, height, width, encoded, data; None: all.
+        uri: the LMDB's folder or data file, on a path that all hosts see, or in HDFS.
+        columns: some of id, label, channels, height, width, encoded, data; None: all.
 
     Returns:
         A source; its files are first accessed by pin().
@@ -103,11 +103,12 @@ def delta(
     hearth-spark[delta] on the driver.
 
     Args:
-        uri: its folder, as of parquet(), or its name in Spark's catalog.
-        columns: which to read; None: all.
-        version: with neither this nor `timestamp`, the newest version when the source is pinned.
-        timestamp: the newest version at this time, which has a time zone.
-        spool: as of parquet().
+        uri: the table's folder, as for parquet(), or its name in Spark's catalog.
+        columns: the columns to read; None: all.
+        version: the version to read. Without `version` and `timestamp`, the version that is the
+            newest when the source is pinned.
+        timestamp: selects the version that was the newest at this time (with a time zone).
+        spool: as for parquet().
 
     Returns:
         A source; its files are first accessed by pin().
@@ -130,12 +131,13 @@ def iceberg(
     hearth-spark[iceberg] on the driver.
 
     Args:
-        table: its name in a catalog of Spark or pyiceberg, its folder if that has a
+        table: the table's name in a catalog of Spark or pyiceberg, its folder if that contains a
             version-hint.text, its metadata file, or pyiceberg's Table.
-        columns: which to read; None: all.
-        snapshot_id: with neither this nor `as_of`, the current snapshot when the source is pinned.
-        as_of: the current snapshot at this time, which has a time zone.
-        spool: as of parquet().
+        columns: the columns to read; None: all.
+        snapshot_id: the snapshot to read. Without `snapshot_id` and `as_of`, the snapshot that is
+            current when the source is pinned.
+        as_of: selects the snapshot that was current at this time (with a time zone).
+        spool: as for parquet().
 
     Returns:
         A source; its files are first accessed by pin().
@@ -155,16 +157,16 @@ def table(
     timestamp: str | datetime | None = None,
     spool: bool = True,
 ) -> Source:
-    """Rows of a table in Spark's catalog: Delta or Iceberg, read as by delta() and iceberg(), or
-    Parquet or ORC files, including Hive's, with the partitions that the catalog lists
-    ([docs/tables.md](docs/tables.md)).
+    """Rows of a table in Spark's catalog ([docs/tables.md](docs/tables.md)): a Delta or Iceberg
+    table, read like with delta() or iceberg(), or a table of Parquet or ORC files, including
+    Hive's, with the partitions that the catalog lists.
 
     Args:
         name: table, schema.table or catalog.schema.table.
-        columns: which to read; None: all.
+        columns: the columns to read; None: all.
         version: a Delta version or the id of an Iceberg snapshot; None: the newest.
-        timestamp: the newest version at this time, which has a time zone.
-        spool: as of parquet().
+        timestamp: selects the version that was the newest at this time (with a time zone).
+        spool: as for parquet().
 
     Returns:
         A source; pin() queries the driver's session.
@@ -177,9 +179,9 @@ def csv(uri: str, columns: Sequence[str] | None = None, **options: Any) -> Spark
     """Rows of CSV files, read by Spark.
 
     Args:
-        uri: as Spark accepts it.
-        columns: which to read; None: all.
-        options: for Spark's reader: header=True, inferSchema=True, schema="x double, y int".
+        uri: any path or URI that Spark reads.
+        columns: the columns to read; None: all.
+        options: options of Spark's reader: header=True, inferSchema=True, schema="x double, y int".
 
     Returns:
         Files that the driver turns into a DataFrame.
@@ -188,7 +190,7 @@ def csv(uri: str, columns: Sequence[str] | None = None, **options: Any) -> Spark
 
 
 def json(uri: str, columns: Sequence[str] | None = None, **options: Any) -> SparkFiles:
-    """Like csv(), for JSON files with one row in each line."""
+    """Like csv(), for JSON files with one row per line."""
     return _spark_files("json", uri, columns, options)
 
 

@@ -1,4 +1,4 @@
-"""States of loaders: made from a position, and checked before another run resumes from them."""
+"""Creates a loader's state from its position, and checks states before a run resumes from them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def check_state(dataset: Dataset, options: LoaderOptions, state: Mapping[str, An
     """Checks that a loader of this dataset can resume from the state.
 
     Raises:
-        ValueError: not a state, or a state of other rows, another seed or shuffle.
+        ValueError: `state` is not a state, or has other rows, another seed or another shuffle.
         ClusterError: the cluster failed.
     """
     _check_form(dataset.name, state)
@@ -53,7 +53,7 @@ def check_state(dataset: Dataset, options: LoaderOptions, state: Mapping[str, An
 
 
 def _check_form(name: str, state: Any) -> None:
-    """Raises ValueError if this is not a state of a loader of dataset `name`."""
+    """Raises ValueError unless `state` is the state of a loader of dataset `name`."""
     if not isinstance(state, Mapping) or state.get("version") != _VERSION:
         found = state.get("version") if isinstance(state, Mapping) else type(state).__name__
         raise invalid(
@@ -98,8 +98,8 @@ def _is_partition(value: Any) -> bool:
 def _check_rows(dataset: Dataset, state: Mapping[str, Any]) -> None:
     """Raises ValueError if the state was saved with other rows.
 
-    Partitions are compared by their hashes where the state has all of them, else by the identity of
-    the plan too.
+    Compares the partitions by hash and, unless the state contains every hash, also by the plan's
+    identity.
     """
     name, saved = dataset.name, state["partitions"]
     if saved is not None:
@@ -122,8 +122,9 @@ def _check_rows(dataset: Dataset, state: Mapping[str, Any]) -> None:
 def _check_partitions(
     name: str, saved: Sequence[Sequence[Any] | None], rows: Sequence[int], hashes: Sequence[str]
 ) -> None:
-    """Raises ValueError if the partitions differ from the saved ones, each (rows, hash), or None if
-    it was not known yet."""
+    """Raises ValueError if the partitions differ from the saved ones: (rows, hash), or None if they
+    were unknown then.
+    """
     counted = [partition[0] for partition in saved if partition is not None]
     if len(saved) != len(rows) or (len(counted) == len(rows) and sum(counted) != sum(rows)):
         raise invalid(

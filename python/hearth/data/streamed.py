@@ -1,7 +1,7 @@
-"""Streams files again in each epoch, for sources that are larger than the disks.
+"""Streams the files again in each epoch, for sources that are larger than the disks.
 
-The order of splits depends on seed and epoch; rows are shuffled within a window of splits. Two
-windows are in memory: the current one and the next one.
+The order of splits depends on the seed and the epoch, and rows are shuffled within a window of
+splits. Memory contains two windows: the current and the next one.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from hearth.data.dataset import Plan
 
-# A window ends with the split that reaches this number of rows, or of bytes in the files.
+# A window ends with the split that brings it to this many rows, or bytes in the files.
 _WINDOW_ROWS = 16384
 _WINDOW_BYTES = 64 << 20
 
@@ -55,15 +55,15 @@ class StreamedRows:
         return list(array) if array.dtype == object else array.copy()
 
     def ids(self) -> np.ndarray:
-        """A seed for each row, from seed, epoch, split and the row's number in it."""
+        """A seed per row, derived from seed, epoch, split and the row's number in the split."""
         return self._seeds
 
 
 class StreamReader:
-    """A rank's rows by position in an epoch, like the core's EpochReader. One thread."""
+    """Reads a rank's rows by position in an epoch, like the core's EpochReader. Not thread-safe."""
 
     def __init__(self, source: Any, owned: Sequence[int], seed: int, mode: str):
-        """`source`: pinned, of hearth.sources. `mode`: "window" or "none"."""
+        """`source`: a pinned source of hearth.sources. `mode`: "window" or "none"."""
         self._source, self._seed, self._mode = source, seed, mode
         every = source.splits()
         self._splits = [every[number] for number in owned]
@@ -76,7 +76,7 @@ class StreamReader:
         """Starts an epoch.
 
         Raises:
-            ValueError: these ranks would have to read only a part of the epoch.
+            ValueError: `remaining` is set, but only whole epochs can be streamed.
         """
         if remaining is not None:
             raise invalid(
@@ -88,14 +88,14 @@ class StreamReader:
         self._windows = list(self._cut(self._order()))
 
     def rows(self) -> int:
-        """Rows of the rank in an epoch."""
+        """The number of the rank's rows in an epoch."""
         return sum(split.rows for split in self._splits)
 
     def take(self, position: int, count: int, wrap: bool = False) -> StreamedRows:
-        """`count` rows from `position` on; with `wrap` the epoch starts again after its last row,
-        else there may be fewer.
+        """Returns `count` rows from `position` on. At the epoch's end it wraps around if `wrap` is
+        set, and otherwise returns fewer rows.
 
-        Raises the errors of reading the source.
+        Raises the source's read errors.
         """
         import pyarrow as pa
 
@@ -119,7 +119,7 @@ class StreamReader:
         return StreamedRows(batches[0], np.concatenate(seeds))
 
     def _order(self) -> list[int]:
-        """Indices of the rank's splits, in the order of the epoch."""
+        """Indices of the rank's splits in the epoch's order."""
         indices = list(range(len(self._splits)))
         if self._mode == "none":
             return indices
@@ -131,7 +131,7 @@ class StreamReader:
         return sorted(indices, key=key_of)
 
     def _cut(self, order: Sequence[int]) -> Any:
-        """The windows of the epoch."""
+        """Divides the epoch's splits into windows."""
         first, number, taken = 0, 0, []
         rows = size = 0
         for index in order:
@@ -150,7 +150,7 @@ class StreamReader:
         return self._windows[int(np.searchsorted(firsts, position, side="right")) - 1]
 
     def _load(self, window: _Window) -> tuple[pa.Table, np.ndarray]:
-        """(shuffled rows of a window, their seeds); starts to read the next window."""
+        """Returns a window's shuffled rows and their seeds; starts to read the next window."""
         following = (window.number + 1) % len(self._windows)
         wanted = dict.fromkeys((window.number, following))
         self._loaded = {number: self._loaded[number] for number in wanted if number in self._loaded}
@@ -187,13 +187,13 @@ class StreamedDataset:
     """A dataset of files that are not spooled, on one node. Thread-safe."""
 
     def __init__(self, name: str, plan: Plan, source: Any):
-        """`source`: pinned, with splits that know their numbers of rows."""
+        """`source`: a pinned source whose splits have known row counts."""
         self.name, self.plan, self._source = name, plan, source
         rows = [split.rows for split in source.splits()]
         self._totals = rows, [""] * len(rows)
 
     def reader(self, seed: int, mode: str) -> StreamReader:
-        """A reader of this rank's rows.
+        """Creates a reader of this rank's rows.
 
         Raises:
             ValueError: a full shuffle was requested, which needs all rows to be spooled.
@@ -221,12 +221,13 @@ class StreamedDataset:
         """Raises ClusterError if the cluster has failed."""
 
     def fail(self, reason: str) -> None:
-        """Called when the cluster has failed; reading files does not depend on it."""
+        """Called when the cluster has failed; does nothing, because only files are read."""
 
 
 def _mixed(numbers: np.ndarray, seed: int, epoch: int, part: int) -> np.ndarray:
-    """Hashes numbers to pseudorandom 64-bit numbers that depend on all arguments: SplitMix64's
-    finalizer (Steele, Lea and Flood, 2014)."""
+    """Hashes numbers to pseudorandom 64-bit numbers that depend on all arguments, with the
+    finalizer of SplitMix64 (Steele, Lea and Flood, 2014).
+    """
     mask = (1 << 64) - 1
     key = hashlib.blake2b(f"{seed & mask} {epoch} {part}".encode(), digest_size=8).digest()
     values = numbers.astype(np.uint64) + np.uint64(int.from_bytes(key, "little"))

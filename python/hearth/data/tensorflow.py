@@ -13,7 +13,7 @@ from hearth.errors import invalid
 def as_tf_dataset(loader: Batches) -> tf.data.Dataset:
     """Batches as {column: tensor}; each iteration is the loader's next epoch.
 
-    Its element_spec is that of the loader's next batch, which is then produced again for the
+    The element_spec is inferred from the loader's next batch, which is then delivered again to the
     program.
     """
     spec = {name: spec_of(values) for name, values in _peek(loader).items()}
@@ -21,10 +21,10 @@ def as_tf_dataset(loader: Batches) -> tf.data.Dataset:
 
 
 def _peek(loader: Batches) -> dict[str, Any]:
-    """The next batch of the loader, without moving its position."""
+    """Returns the loader's next batch without moving its position."""
     before = loader.state_dict()
     batch = next(iter(loader), None)
-    if batch is None:  # the state is at the end of an epoch
+    if batch is None:  # the epoch has no more batches
         before = loader.state_dict()
         batch = next(iter(loader), None)
     if batch is None:
@@ -33,9 +33,9 @@ def _peek(loader: Batches) -> dict[str, Any]:
         raise invalid(
             "a loader with `columns` yields tuples: leave `columns` out for as_tf_dataset()"
         )
-    if loader.epoch != before["epoch"]:  # an iteration was abandoned
+    if loader.epoch != before["epoch"]:  # an earlier iteration was abandoned
         loader.set_epoch(loader.epoch)
-    else:  # load_state_dict() would wait for the counts of all partitions
+    else:  # None: do not wait for all partitions' counts
         loader.load_state_dict({**before, "partitions": None})
     return batch
 

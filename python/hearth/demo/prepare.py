@@ -21,8 +21,8 @@ WORK = Path(__file__).parent / "work"
 DATA = Path(__file__).parent / "digits.npz"
 SIZE = 28
 SEED = 0
-ROWS_PER_GROUP = 256  # ranks read only the row groups with their rows
-_BITS = 22  # fractional bits of a weight
+ROWS_PER_GROUP = 256  # a rank reads only the row groups of its rows
+_BITS = 22  # fractional bits of interpolation weights
 
 
 def digit_images() -> tuple[np.ndarray, np.ndarray]:
@@ -33,7 +33,7 @@ def digit_images() -> tuple[np.ndarray, np.ndarray]:
 
 
 def enlarged(images: np.ndarray) -> np.ndarray:
-    """The images at 28x28 by linear interpolation: columns first, each step rounded to a byte."""
+    """Enlarges images to 28x28 linearly: first columns, then rows, each rounded to a byte."""
     size = images.shape[1]
     centres = (np.arange(SIZE)[:, None] + 0.5) * size / SIZE
     weights = np.maximum(0, 1 - np.abs(centres - np.arange(size) - 0.5))
@@ -46,14 +46,14 @@ def enlarged(images: np.ndarray) -> np.ndarray:
 
 
 def png_bytes(image: np.ndarray) -> bytes:
-    """The image as a PNG file with one gray byte per pixel."""
+    """Encodes an image as a PNG file with one gray byte per pixel."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         checked = kind + data
         return struct.pack(">I", len(data)) + checked + struct.pack(">I", zlib.crc32(checked))
 
     height, width = image.shape
-    lines = b"".join(b"\0" + line.tobytes() for line in image)  # 0: no filter
+    lines = b"".join(b"\0" + line.tobytes() for line in image)  # filter type 0: none
     header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
     chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(lines)), (b"IEND", b""))
     return b"\x89PNG\r\n\x1a\n" + b"".join(chunk(kind, data) for kind, data in chunks)

@@ -1,7 +1,7 @@
 """Trains LeNet on two Spark executors, tests it, and uses its features in Spark ML.
 
-Runs the three commands as a user would type them. --layer selects the input format: memory
-(encoded PNG images) or cos (raw bytes). Needs oneDNN and pyspark: the extras [caffe,spark].
+Runs the three commands that a user would type. --layer selects the input format: memory (encoded
+PNG images) or cos (raw bytes). Needs oneDNN and pyspark: the extras [caffe,spark].
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from hearth.demo import prepare
 
 HERE = Path(__file__).resolve().parent
 GOAL = 0.97
-KIND = {"memory": "png", "cos": "raw"}  # table by layer
+KIND = {"memory": "png", "cos": "raw"}  # table of each data layer
 
 
 def solver_file(layer: str) -> str:
-    """The name of the solver's file for a data layer: memory or cos."""
+    """The name of the solver file for a data layer (memory or cos)."""
     return f"lenet_{layer}_solver.prototxt"
 
 
@@ -61,14 +61,14 @@ def run_command(flags: str, folder: Path) -> float:
 
 
 def read_means(path: Path) -> dict[str, float]:
-    """Reads the file of -test: `name: value` lines."""
+    """Parses the output file of -test, which has `name: value` lines."""
     pairs = (line.split(": ") for line in path.read_text().splitlines())
     return {name: float(values.split(",")[0]) for name, values in pairs}
 
 
 def logistic_regression(layer: str, model: str, folder: Path, test_features: Path) -> float:
-    """Accuracy of Spark ML's LogisticRegression on `ip1`: fitted on the training rows' features,
-    extracted here by the Python API, and scored on the held-out rows' features from -features.
+    """Returns the accuracy of Spark ML's LogisticRegression on the features `ip1`: fitted on
+    features extracted here from the training rows, scored on the held-out rows' from -features.
     """
     from pyspark.ml.classification import LogisticRegression
     from pyspark.ml.evaluation import MulticlassClassificationEvaluator
@@ -122,7 +122,7 @@ Next, after `cd {os.path.relpath(folder)}`:
 
 
 def main(folder: Path = HERE) -> int:
-    """Runs the job in `folder`, which gets a copy of the prototxts; returns the exit status."""
+    """Copies the prototxts to `folder` and runs the job there; returns the exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--layer", choices=["memory", "cos"], default="memory")
     layer = parser.parse_args().layer
@@ -138,7 +138,7 @@ def main(folder: Path = HERE) -> int:
     for file in HERE.glob("*.prototxt"):
         if folder.resolve() != HERE:
             shutil.copy(file, folder)
-    shutil.rmtree(features, ignore_errors=True)  # Spark does not overwrite
+    shutil.rmtree(features, ignore_errors=True)  # Spark refuses to overwrite it
     rows = [("prepare the digits", f"{held_out} rows held out", time.perf_counter() - start)]
 
     announce(2, "train LeNet for 500 iterations on two Spark executors")

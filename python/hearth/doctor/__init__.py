@@ -17,14 +17,14 @@ def examine(spark: SparkSession, tasks: int | None = None) -> list[Finding]:
 
     Args:
         spark: a session, classic or Connect.
-        tasks: number of concurrent tasks, by default all slots, at most 200. Executors without a
-            task are not examined.
+        tasks: number of concurrent tasks, at most 200 (default: all slots). Only executors that run
+            a task are examined.
 
     Returns:
-        The findings of all checks; those with level `problem` need action.
+        The findings of all checks; act on findings with level `problem`.
 
     Raises:
-        HearthError: so many tasks cannot run at the same time.
+        HearthError: `tasks` tasks cannot run at the same time.
     """
     from hearth.doctor import checks, cluster
 

@@ -1,6 +1,6 @@
 """Examines a cluster before a training is started on it.
 
-    hearth doctor --master yarn            or --master spark://HOST:7077, or another one
+    hearth doctor --master yarn            or --master spark://HOST:7077, or another master
     hearth doctor --remote sc://HOST       a server of Spark Connect
     hearth doctor                          spark-defaults.conf's master, else two executors here
 
@@ -22,7 +22,7 @@ from hearth.spark.failures import start_line
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# Limit for the connection to a Spark Connect server.
+# Time limit for connecting to a Spark Connect server.
 _SERVER_S = 30.0
 _COLORS = {"ok": "green", "warning": "yellow", "problem": "red", "unknown": "dim"}
 
@@ -47,8 +47,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except HearthError as error:
         print(f"hearth doctor: {error}", file=sys.stderr)
         return 1
-    except Exception as error:  # Spark's own, whose text has a stack of the JVM
-        remote = (given.remote or "").partition(";")[0]  # a token may follow
+    except Exception as error:  # Spark's; its text contains a JVM stack
+        remote = (given.remote or "").partition(";")[0]  # may contain a token
         where = given.master or remote or "the default master"
         print(f"hearth doctor: Spark at {where}: {start_line(str(error))}", file=sys.stderr)
         return 1
@@ -86,18 +86,19 @@ def _session(arguments: argparse.Namespace) -> SparkSession:
 
 
 def _await_server(remote: str) -> None:
-    """Waits until the Spark Connect server of a URI accepts connections; Spark would try for
-    minutes. Raises HearthError after _SERVER_S."""
+    """Waits until a Spark Connect server accepts connections. Raises HearthError after _SERVER_S;
+    Spark would retry for minutes.
+    """
     import grpc
     from pyspark.sql.connect import client
 
     from hearth.errors import UnavailableError
 
-    if not remote.startswith("sc://"):  # Spark starts a server in this process
+    if not remote.startswith("sc://"):  # Spark starts the server itself
         return
-    where = remote.partition(";")[0]  # a token may follow
+    where = remote.partition(";")[0]  # the rest may contain a token
     print(f"hearth doctor: connecting to {where}, for up to {_SERVER_S:g} s", file=sys.stderr)
-    # The first: since Spark 4.0, where the second is abstract.
+    # DefaultChannelBuilder exists since Spark 4.0, where ChannelBuilder is abstract.
     builder = getattr(client, "DefaultChannelBuilder", None) or client.ChannelBuilder
     channel = builder(remote).toChannel()
     try:

@@ -9,29 +9,29 @@ from hearth import __version__
 from hearth.doctor.cluster import Facts, Survey
 from hearth.doctor.findings import Finding
 
-# Minimum glibc of the wheels; open files for two meshes of ranks and Spark.
+# The wheels' minimum glibc. Open files: enough for two meshes of ranks and for Spark.
 LEAST_GLIBC = (2, 28)
 LEAST_OPEN_FILES = 4096
 LEAST_SCRATCH_MIB = 10 * 1024
 LEAST_SHM_MIB = 1024
-MOST_CLOCK_S = 60  # Kerberos refuses at five minutes
+MOST_CLOCK_S = 60  # Kerberos tolerates up to five minutes
 SPARK = ((3, 5), (4, 3))
 
 
 def judge(survey: Survey) -> list[Finding]:
-    """All findings, in the table's order. Checks without data give none."""
+    """Runs all checks in the table's order; a check without data adds no finding."""
     checks: list[Callable[[Survey], Finding | None]] = [
         spark, executors, python, hearth, packages, glibc, cores_and_memory, open_files, scratch,
         home, user, shared_memory, driver_address, between_executors, ports, clock, file_system,
         gpus,
     ]  # fmt: skip
-    if not survey.executors:  # only the reason matters
+    if not survey.executors:  # then only the reason matters
         checks = [spark, executors, file_system]
     return [found for check in checks if (found := check(survey)) is not None]
 
 
 def spark(survey: Survey) -> Finding:
-    """Checks the versions of Spark and of its Java."""
+    """Checks the versions of Spark and of the Java that it runs on."""
     facts = survey.spark
     version = tuple(map(int, facts["version"].split(".")[:2]))
     text = f"Spark {facts['version']}, master {facts['master']}"
@@ -159,7 +159,7 @@ def home(survey: Survey) -> Finding | None:
 
 
 def user(survey: Survey) -> Finding | None:
-    """Checks the user's name: a container's user may have no entry in /etc/passwd."""
+    """Checks that the user has a name; in a container it may have no entry in /etc/passwd."""
     nameless = _by_value(survey, lambda facts: facts["user_problem"], bool)
     if not nameless:
         return None
@@ -280,7 +280,7 @@ def file_system(survey: Survey) -> Finding | None:
 
 
 def gpus(survey: Survey) -> Finding | None:
-    """Checks the GPUs that Spark assigns to a task against those that the tasks see."""
+    """Compares the GPUs that Spark assigns to a task with the GPUs that the tasks see."""
     asked = survey.spark["gpus_of_a_task"]
     found = _by_value(survey, lambda facts: _gpu_text(facts["gpus"]))
     broken = _by_value(survey, lambda facts: _gpu_problem(facts["gpus"]), bool)
@@ -317,7 +317,7 @@ def _gpu_problem(gpus: Any) -> str | None:
 def _by_value(
     survey: Survey, of: Callable[[Facts], Any], wanted: Callable[[Any], bool] = lambda value: True
 ) -> dict[Any, list[str]]:
-    """The selected values of executors, with their hosts."""
+    """The executors' values that satisfy a condition, with the hosts that have them."""
     found: dict[Any, list[str]] = {}
     for facts in survey.executors:
         if wanted(value := of(facts)):

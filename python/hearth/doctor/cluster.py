@@ -31,7 +31,7 @@ Facts = dict[str, Any]
 
 @dataclass(frozen=True)
 class Survey:
-    """The facts of driver, executors and Spark; see host_facts.facts()."""
+    """The facts of the driver, the executors and Spark; see host_facts.facts()."""
 
     driver: Facts
     executors: list[Facts]
@@ -65,7 +65,7 @@ def survey(spark: SparkSession, tasks: int | None = None) -> Survey:
 
 @contextmanager
 def _clock(spark: SparkSession) -> Iterator[tuple[str, int]]:
-    """Sends the time to each client, on the address where a training's coordinator would listen."""
+    """Serves the driver's time at the address where a training's coordinator would listen."""
     if hasattr(spark, "_jsc"):
         bind, host = addresses.coordinator_hosts(spark)
     else:
@@ -74,7 +74,7 @@ def _clock(spark: SparkSession) -> Iterator[tuple[str, int]]:
     server = ports.first_free(tried, "the driver", lambda p: socket.create_server((bind, p)))
 
     def answer() -> None:
-        with suppress(OSError):  # closed after all answers
+        with suppress(OSError):  # the server was closed, after all answers
             while True:
                 channel, _ = server.accept()
                 with channel, suppress(OSError):
@@ -94,7 +94,7 @@ def _ask_executors(spark: SparkSession, tasks: int, clock: tuple[str, int] | Non
     """The facts of each executor, from one of its tasks."""
     known = {key: ports.ports_of(spark.conf.get, key) for key in (ports.FEED, ports.NODE)}
     mesh = ports.ports_of(spark.conf.get, ports.MESH)
-    # Executors may not reach a client of Spark Connect, but must reach each other.
+    # With Spark Connect, executors may not reach the client, so use any route out of the host.
     towards = clock if clock and hasattr(spark, "_jsc") else ("8.8.8.8", 53)
     examine = _task(_SOURCE.read_text(), clock, towards, mesh, known)
     frame = spark.range(tasks, numPartitions=tasks).mapInArrow(
@@ -116,7 +116,7 @@ def _task(
     mesh: list[int],
     known: dict[str, list[int]],
 ) -> Any:
-    """A task's function. Must not import hearth, which executors may lack."""
+    """Returns the tasks' function. It must not import hearth, because executors may lack it."""
     peers, json_ = _PEERS, json
 
     def examine(batches: Any) -> Any:
@@ -134,7 +134,7 @@ def _task(
         facts["executor"] = f"{os.getcwd()} {SparkFiles.getRootDirectory()}"
         ahead = found["clock_ahead_s"](*clock) if clock else (None, None)
         facts["clock_ahead_s"], facts["driver_problem"] = ahead
-        own = found["towards"](*towards)  # sends no packets
+        own = found["towards"](*towards)  # this sends no packets
         server, facts["mesh_problem"] = found["listen"](own, mesh)
         facts["port_problems"] = {}
         for setting, tried_ports in known.items():
@@ -143,14 +143,14 @@ def _task(
                 facts["port_problems"][setting] = why
             else:
                 free.close()
-        place = [facts["host"], own, server.getsockname()[1] if server else 0]
-        places = [json_.loads(each) for each in context.allGather(json_.dumps(place))]
+        bound = [facts["host"], own, server.getsockname()[1] if server else 0]
+        servers = [json_.loads(each) for each in context.allGather(json_.dumps(bound))]
         rank = context.partitionId()
-        others = [places[(rank + step) % len(places)] for step in range(1, len(places))][:peers]
+        others = [servers[(rank + step) % len(servers)] for step in range(1, len(servers))][:peers]
         tried = {f"{host} ({address}:{port})": (address, port) for host, address, port in others}
         answers = {name: found["connect_problem"](*to) for name, to in tried.items() if to[1]}
         facts["unreachable"] = {name: why for name, why in answers.items() if why}
-        context.barrier()  # before this task's socket closes
+        context.barrier()  # peers may still connect to this socket
         if server:
             server.close()
         yield pyarrow.record_batch({"facts": [json_.dumps(facts)]})

@@ -1,7 +1,7 @@
 """Collects facts of one machine and its Python, with only the standard library.
 
-Executors run this file's text, so that it also works without hearth or packages that it needs.
-Nothing raises: unknown values are None or a text with the reason.
+Executors execute this file's text, so it works even if hearth or its dependencies are missing
+there. No function raises; unknown values are None or a text with the reason.
 """
 
 import importlib
@@ -23,7 +23,7 @@ TIMEOUT_S = 5
 
 
 def facts() -> dict:
-    """The facts of this process, for JSON."""
+    """The facts of this process, serializable as JSON."""
     return {
         "host": socket.gethostname(),
         "python": ".".join(map(str, sys.version_info[:3])),
@@ -46,7 +46,7 @@ def facts() -> dict:
 
 
 def version_of(package):
-    """The installed version of a package; None if there is none."""
+    """The installed version of a package; None if it is not installed."""
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
@@ -54,7 +54,7 @@ def version_of(package):
 
 
 def module_version(name):
-    """The version of a checkout or an archive, which have no metadata."""
+    """The version of Hearth in a checkout or an archive, neither of which has package metadata."""
     try:
         return importlib.import_module(name).__version__
     except Exception:
@@ -71,13 +71,13 @@ def import_problem(module):
 
 
 def memory_gib():
-    """The minimum of the machine's memory and the limit of this process's control group."""
+    """The machine's memory, or this process's cgroup limit if that is lower."""
     limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
     for file in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
         try:
             with open(file) as source:
                 limits.append(int(source.read()))
-        except (OSError, ValueError):  # none, or "max"
+        except (OSError, ValueError):  # no such file, or "max"
             continue
     return round(min(limits) / 2**30, 1)
 
@@ -100,7 +100,7 @@ def free_mib(folder):
 
 
 def scratch_folders():
-    """The folders for rows of Spark and Hearth on this host."""
+    """The folders on this host to which Spark and Hearth spill rows."""
     named = os.environ.get("LOCAL_DIRS") or os.environ.get("SPARK_LOCAL_DIRS") or ""
     return [each for each in named.split(",") if each] or [tempfile.gettempdir()]
 
@@ -117,8 +117,7 @@ def folder_facts(folder):
 
 
 def home_problem():
-    """Why the home folder is unusable for the caches of PyTorch, Keras and HuggingFace; None if
-    not."""
+    """Why PyTorch, Keras and HuggingFace cannot cache in the home folder; None if they can."""
     home = os.path.expanduser("~")
     if not os.path.isdir(home):
         return f"{home} does not exist"
@@ -126,7 +125,7 @@ def home_problem():
 
 
 def user_problem():
-    """Why Python cannot find the name of this user; None if it can."""
+    """Why Python cannot find this user's name; None if it can."""
     try:
         pwd.getpwuid(os.getuid())
     except KeyError:
@@ -163,7 +162,7 @@ def torch_problem():
 
 
 def listen(host, ports):
-    """(a listening socket on one of the ports, None), or (None, reason)."""
+    """Listens on one of the ports: returns (socket, None), or (None, reason) if all fail."""
     problem = None
     for port in ports:
         try:
@@ -183,7 +182,7 @@ def connect_problem(host, port):
 
 
 def towards(host, port):
-    """This host's address on the interface towards another host."""
+    """This host's address on the route to another host."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0][0]
         with socket.socket(family, socket.SOCK_DGRAM) as probe:
@@ -194,7 +193,7 @@ def towards(host, port):
 
 
 def clock_ahead_s(host, port):
-    """(seconds by which this clock is ahead of that host's, None), or (None, reason)."""
+    """Returns (seconds by which this clock is ahead of the host's, None), or (None, reason)."""
     try:
         with socket.create_connection((host, port), TIMEOUT_S) as channel:
             begun = time.time()

@@ -1,1 +1,1 @@
-"""Files by URI, folders on this host, TFRecord files."""
+"""Files named by URI, local folders, and TFRecord files."""

@@ -1,6 +1,4 @@
-"""The core's storage as a pyarrow file system, so hdfs: needs neither a JVM nor pyarrow's
-search for libhdfs.
-"""
+"""The core's storage as a pyarrow file system, so pyarrow reads hdfs: without a JVM or libhdfs."""
 
 from __future__ import annotations
 
@@ -16,7 +14,7 @@ from hearth.files.uri import CORE_SCHEMES, scheme
 
 
 def arrow_file_system(uri: str) -> PyFileSystem | None:
-    """The file system for an hdfs: URI, whose paths are whole URIs. None for other schemes."""
+    """The file system for an hdfs: URI, whose paths are full URIs; None for other schemes."""
     return PyFileSystem(CoreHandler()) if scheme(uri) in CORE_SCHEMES else None
 
 
@@ -62,7 +60,7 @@ class CoreHandler(FileSystemHandler):
         return FileInfo(path, FileType.File, size=status.size, mtime_ns=nanoseconds)
 
     def create_dir(self, path: str, recursive: bool) -> None:
-        """Creates the folder; its parents always too."""
+        """Creates the folder and its parents, even if `recursive` is false."""
         self._core.make_folders(path)
 
     def delete_dir(self, path: str) -> None:
@@ -102,7 +100,7 @@ class CoreHandler(FileSystemHandler):
 
 
 class _Output(io.RawIOBase):
-    """The file appears under its name when it is closed."""
+    """A new file, which appears under its name when it is closed."""
 
     def __init__(self, file: Any):
         super().__init__()

@@ -1,4 +1,4 @@
-"""Local files and HDFS through the core's storage: calls take milliseconds and need no JVM."""
+"""Accesses local files and HDFS through the core's storage, in milliseconds and without a JVM."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ _COPY_BYTES = 8 << 20
 
 
 class CoreFiles(FileSystem):
-    """Stateless. Raises the core's errors: OSError,
-    ValueError or HearthError."""
+    """Stateless. Methods raise the core's errors: OSError, ValueError or HearthError."""
 
     renames_folders = True
 
@@ -63,7 +62,7 @@ class CoreFiles(FileSystem):
         self._core.make_folders(uri)
 
     def rename(self, uri: str, other: str) -> None:
-        """Renames a file or folder; a local one survives a power failure."""
+        """Renames a file or folder; a local rename survives a power failure."""
         self._core.rename_file(uri, other)
         if (path := local_path(other)) is not None:
             _sync_folder(os.path.dirname(path))

@@ -7,7 +7,7 @@ from typing import Any
 
 
 class CoreInput(io.RawIOBase):
-    """Reads an `InputFile` of the core. One thread uses it; raises the core's errors."""
+    """Reads an `InputFile` of the core. Not thread-safe. Raises the core's errors."""
 
     def __init__(self, file: Any):
         super().__init__()

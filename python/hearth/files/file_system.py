@@ -1,7 +1,7 @@
-"""Chooses the client of a URI: the core (local files, HDFS) or a library (schemes of pyarrow and
-fsspec), the same on the driver and on executors.
+"""Chooses the client for a URI: the core (local files, HDFS) or a library (schemes of pyarrow and
+fsspec). The choice is the same on the driver and on executors.
 
-Other schemes of Hadoop are reached through Spark's JVM on the driver (hadoop_files.py) and through
+Hadoop's other schemes are accessed through Spark's JVM on the driver (hadoop_files.py) and through
 Hadoop's shell on executors (hadoop_shell.py).
 """
 
@@ -22,12 +22,12 @@ def files_of(uri: str) -> FileSystem:
 
 
 def by_core(uri: str) -> bool:
-    """Whether the core's storage reads this URI, rather than a library."""
+    """Whether the core's storage reads this URI, not a library."""
     return scheme(uri) in ("", "file", *CORE_SCHEMES)
 
 
 def file_refusal(what: str, uri: str, error: Exception) -> Exception:
-    """A one-line HearthError, to raise: `what` failed with `uri`, and why."""
+    """Returns a one-line HearthError to raise, which says that `what` failed for `uri`, and why."""
     if isinstance(error, HearthError):
         return Failure(f"{what} {uri}: {error}", error.code).error()
     return library_refusal(what, uri, error)

@@ -1,4 +1,4 @@
-"""Delegation tokens that the driver forwards to a task, in an executor's process."""
+"""Uses the delegation tokens that the driver forwards to a task, in an executor's process."""
 
 from __future__ import annotations
 
@@ -21,28 +21,29 @@ from hearth.files.local_folders import spill_folder
 
 VARIABLE = "HADOOP_TOKEN_FILE_LOCATION"
 PREFIX, _SUFFIX = "hearth-tokens-", ".tokens"
-_MAGIC = b"HDTS"  # first bytes of a token file
+_MAGIC = b"HDTS"  # the first bytes of a token file
 _YARN_FILE = "container_tokens"  # YARN's token file in a container
 # A task that starts later than this after the driver forwarded the tokens (a DataFrame evaluated
-# later, a job that waited for slots) starts with its container's tokens: these may have expired.
+# later, a job that waited for slots) uses its container's tokens, because the forwarded ones may
+# have expired.
 _FRESH_S = 3600.0
-# YARN renews a container's tokens for a week; once it has stopped, forwarded ones are newer.
+# Age limit of a container's token file: YARN renews its tokens only for a week.
 _RENEWED_S = 6 * 86_400.0
-# Without WebHDFS each check starts a JVM.
+# Minimum interval between checks without WebHDFS, because each check starts a JVM.
 _SHELL_LOOK_S = 600.0
 
 
 @dataclass(frozen=True)
 class ForwardedTokens:
-    """Tokens for one task; travels in Spark's task closure.
+    """Tokens for one task, which Spark sends in the task's closure.
 
     Attributes:
         tokens: a token file in base64.
-        folder: the URI of the folder of newer token files, named by number (see token_file()); ""
-            if there will be none.
-        number: of the newest file in the folder when these tokens were forwarded; they are as new.
+        folder: the URI of the folder to which the driver will write newer token files, named by
+            number (see token_file()); "" if it will write none.
+        number: the newest file's number when these tokens were forwarded; later files are newer.
         look_s: interval between checks for newer tokens.
-        forwarded_s: when they were forwarded, in seconds since 1970.
+        forwarded_s: when the tokens were forwarded, in seconds since 1970.
         settings: Hadoop settings for reaching the folder, added to the executor's.
     """
 
@@ -60,22 +61,22 @@ def token_file(number: int) -> str:
 
 
 def is_set_by_user(file: str) -> bool:
-    """Whether the user set this token file, rather than YARN or the driver."""
+    """Whether the user set this token file, not YARN or the driver."""
     return bool(file) and Path(file).name != _YARN_FILE and not is_forwarded(file)
 
 
 def is_forwarded(file: str) -> bool:
-    """Whether a token file holds forwarded tokens."""
+    """Whether a token file contains forwarded tokens."""
     return Path(file).parent.name.startswith(PREFIX)
 
 
 @contextmanager
 def token_scope(tokens: ForwardedTokens | None) -> Iterator[None]:
-    """Within the block, this process and its children use the forwarded tokens, and newer ones as
-    the driver obtains them. One block at a time per process.
+    """In the block, this process and its children use the forwarded tokens, and replace them as the
+    driver obtains newer ones. A process can run one block at a time.
 
-    The core's client and each new JVM find them through HADOOP_TOKEN_FILE_LOCATION. Nothing changes
-    without tokens, if the user has set a token file, or if no file can be written on this host.
+    The core's client and new JVMs find the tokens through HADOOP_TOKEN_FILE_LOCATION. Does nothing
+    if `tokens` is None, the user has set a token file, or this host cannot write a file.
     """
     before = os.environ.get(VARIABLE, "")
     watch = None if tokens is None or is_set_by_user(before) else _watch(tokens, before)
@@ -94,15 +95,15 @@ def token_scope(tokens: ForwardedTokens | None) -> Iterator[None]:
 
 
 def _watch(tokens: ForwardedTokens, before: str) -> _Watch | None:
-    """`before`: this process's current token file. None if no file can be written on this host."""
+    """`before`: the current token file. Returns None if no file can be written on this host."""
     folder = None
     try:
-        # A folder that Spark or YARN deletes if this process is killed.
+        # Spark or YARN deletes this folder if this process is killed.
         folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=spill_folder()))
         late = time.time() - tokens.forwarded_s > _FRESH_S and _is_renewed(before)
         first = Path(before).read_bytes() if late else base64.b64decode(tokens.tokens)
         return _Watch(tokens, folder / "tokens", first)
-    except (OSError, RuntimeError, ValueError) as error:  # a full disk, no thread
+    except (OSError, RuntimeError, ValueError) as error:  # disk full, or no thread
         _log(f"the driver's delegation tokens cannot be written on this host: {error}")
         if folder is not None:
             shutil.rmtree(folder, ignore_errors=True)
@@ -122,7 +123,7 @@ class _Watch:
         self._tokens, self._number = tokens, tokens.number
         self._shell: HadoopShell | None = None  # set once WebHDFS has failed
         self._reported = False
-        self._damaged = 0  # number of a file without tokens
+        self._damaged = 0  # the number of a file without valid tokens
         self._ending = threading.Event()
         self._mutex = threading.Lock()  # guards the file, which is not written after end()
         replace_file(file, first)
@@ -130,7 +131,7 @@ class _Watch:
             threading.Thread(target=self._run, name="hearth-tokens", daemon=True).start()
 
     def end(self) -> None:
-        """Does not wait for a check in progress."""
+        """Stops the thread without waiting for a check in progress, and removes the folder."""
         self._ending.set()
         with self._mutex:
             shutil.rmtree(self.file.parent, ignore_errors=True)
@@ -146,8 +147,8 @@ class _Watch:
                 self._reported = True
 
     def _pause_s(self) -> float:
-        """Jittered, so that ranks do not all check at once."""
-        by_shell = self._shell is not None or self._reported  # or the shell failed, too
+        """The time until the next check, with jitter so that ranks do not all check at once."""
+        by_shell = self._shell is not None or self._reported  # _reported: the shell failed
         most = max(self._tokens.look_s, _SHELL_LOOK_S if by_shell else 0.0)
         return most * random.uniform(0.5, 1.0)
 
@@ -203,7 +204,7 @@ def _log(line: str) -> None:
 
 
 def replace_file(file: Path, data: bytes) -> None:
-    """Writes a file that only its owner may read, and replaces the old one atomically."""
+    """Writes a file that only its owner can read, and replaces the old file atomically."""
     part = file.with_suffix(".part")
     part.unlink(missing_ok=True)
     descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

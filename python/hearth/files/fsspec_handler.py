@@ -1,5 +1,5 @@
-"""pyarrow's handler of fsspec's file systems, which reports errors of a busy store instead of "file
-not found".
+"""A pyarrow handler of fsspec's file systems that reports a busy store's errors as such. (pyarrow's
+handler reports "file not found".)
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pyarrow.fs import FSSpecHandler
 
 
 class FsspecHandler(FSSpecHandler):
-    """pyarrow's own asks isfile(), which gives False for any error that Azure's store has."""
+    """Does not call isfile() like pyarrow's: it returns False on any error of Azure's store."""
 
     def open_input_stream(self, path: str) -> PythonFile:
         return self._open(path)

@@ -1,4 +1,4 @@
-"""Hadoop's jars for libraries that start a JVM, such as libhdfs."""
+"""Puts Hadoop's jars on CLASSPATH, for libraries that start a JVM, such as libhdfs."""
 
 from __future__ import annotations
 

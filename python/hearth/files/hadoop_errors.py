@@ -7,10 +7,10 @@ from typing import Any
 
 from hearth.native.failure import Failure
 
-# Patterns in Hadoop's exceptions, the matching hearth::Error codes (as in the core's table in
-# hearth/storage/webhdfs_answer.cc), and explanations; "{message}" is the exception's first line.
+# Patterns of Hadoop's exceptions, with hearth::Error codes (as in the core's table in
+# hearth/storage/webhdfs_answer.cc) and explanations; "{message}" is the exception's first line.
 _MEANINGS: tuple[tuple[str, str, str], ...] = (
-    # First, as its message has the path, which may match the other patterns.
+    # This must be first, because the message contains the path, which may match other patterns.
     (r"FileNotFoundException|No such file", "not_found", "there is no such file or folder"),
     (
         r"safe ?mode",
@@ -18,7 +18,7 @@ _MEANINGS: tuple[tuple[str, str, str], ...] = (
         "HDFS is in safe mode and takes no changes: wait until it ends "
         "(`hdfs dfsadmin -safemode wait`)",
     ),
-    # Before the class that wraps these.
+    # These must precede AccessControlException, which may wrap them.
     (
         r"GSSException: |SIMPLE authentication is not enabled|Client cannot authenticate via",
         "permission_denied",
@@ -60,21 +60,21 @@ _MEANINGS: tuple[tuple[str, str, str], ...] = (
         "its server cannot be reached ({message}): check the host and port, and that it is running",
     ),
 )
-# User and password in a URI; keys of object stores may contain slashes. Digits between a colon and
-# a slash are a port.
+# The user and password in a URI. An object store's key may contain slashes, but digits between a
+# colon and a slash are a port.
 _PASSWORD = re.compile(r"://[^/@\s:]*:(?!\d+/)[^@\s]*@")
 # The class names before the message of a Java exception.
 _CLASSES = re.compile(r"^(?:[\w.$]+(?:\([\w.$]+\))?:\s+)+")
 
 
 def without_password(text: str) -> str:
-    """The text with user names and passwords of URIs masked."""
+    """Masks the user names and passwords of URIs."""
     return _PASSWORD.sub("://***@", text)
 
 
 def refusal(what: str, message: str, user: str) -> Exception:
-    """A one-line HearthError, to raise: what failed for `user`, why, and what to do. Its `code` is
-    "internal" for unknown messages.
+    """Returns a one-line HearthError to raise: what failed for `user`, why, and what to do. Its
+    `code` is "internal" if the message is unknown.
 
     `message`: a Java exception's class and message, or the output of FsShell.
     """
@@ -89,6 +89,6 @@ def refusal(what: str, message: str, user: str) -> Exception:
 
 
 def java_text(error: BaseException) -> str:
-    """Class and message of a Java exception raised by py4j or Spark."""
+    """The class and message of a Java exception that py4j or Spark raised."""
     exception: Any = getattr(error, "java_exception", None)
     return str(exception.toString()) if exception is not None else str(error)

@@ -1,4 +1,4 @@
-"""Files of every scheme that Spark's JVM knows (hdfs, viewfs, s3a, abfs, gs, file), on the driver.
+"""Files of any scheme that Spark's JVM supports (hdfs, viewfs, s3a, abfs, gs, file), on the driver.
 
 Uses Hadoop's FileSystem with the cluster's settings, logins and tokens. Executors use
 hadoop_shell.py. Thread-safe.
@@ -16,16 +16,18 @@ from hearth.files.hadoop_errors import java_text, refusal
 
 
 def hadoop_settings(spark: Any) -> dict[str, str]:
-    """The Hadoop settings of a session (spark.hadoop.*) by Hadoop's names, for hosts that cannot
-    ask Spark's JVM; empty with Spark Connect. May include access keys of object stores."""
+    """A session's Hadoop settings (spark.hadoop.*) by Hadoop's names, for hosts without access to
+    Spark's JVM; empty with Spark Connect. May include access keys of object stores.
+    """
     head = "spark.hadoop."
     pairs = spark.sparkContext.getConf().getAll() if hasattr(spark, "_jsc") else ()
     return {key.removeprefix(head): value for key, value in pairs if key.startswith(head)}
 
 
 class HadoopFiles:
-    """Reads and writes through Hadoop's FileSystem. Methods raise HearthError, one line with the
-    path, the user and what to do."""
+    """Reads and writes through Hadoop's FileSystem. Methods raise a one-line HearthError with the
+    path, the user and what to do.
+    """
 
     def __init__(self, jvm: Any, configuration: Any):
         """`jvm`: py4j's view of Spark's JVM; `configuration`: its Hadoop Configuration."""
@@ -33,7 +35,7 @@ class HadoopFiles:
 
     @classmethod
     def of(cls, spark: Any) -> HadoopFiles | None:
-        """Those of a session; None with Spark Connect, whose JVM is not accessible."""
+        """The files of a session; None with Spark Connect, whose JVM is not accessible."""
         if not hasattr(spark, "_jvm"):
             return None
         return cls(spark._jvm, spark._jsc.hadoopConfiguration())
@@ -45,7 +47,7 @@ class HadoopFiles:
 
     @property
     def user(self) -> str:
-        """The user name that the file systems see."""
+        """The user name with which files are accessed."""
         users = self._jvm.org.apache.hadoop.security.UserGroupInformation
         return str(users.getCurrentUser().getShortUserName())
 
@@ -53,18 +55,18 @@ class HadoopFiles:
         """Whether a file system for this scheme is configured and its jars are present."""
         try:
             self._jvm.org.apache.hadoop.fs.FileSystem.getFileSystemClass(name, self._configuration)
-        except Exception:  # from Hadoop, or a missing class
+        except Exception:  # Hadoop's error, or a missing class
             return False
         return True
 
     def qualified(self, path: str) -> str:
-        """`path` with scheme and host; a relative path is resolved against the user's home."""
+        """Adds scheme and host to `path`; resolves a relative path against the user's home."""
         with self._refusals(path):
             system, target = self._open(path)
             return str(system.makeQualified(target).toString())
 
     def exists(self, uri: str) -> bool:
-        """Whether there is a file or folder with that name."""
+        """Whether a file or folder exists at the URI."""
         with self._refusals(uri):
             system, path = self._open(uri)
             return bool(system.exists(path))
@@ -78,10 +80,10 @@ class HadoopFiles:
             return sorted(str(status.getPath().getName()) for status in system.listStatus(path))
 
     def located(self, uri: str) -> Iterator[tuple[str, int, bool, int, list[Any]]]:
-        """(URI, bytes, whether it is a folder, modification time in ms since 1970, blocks) of each
-        entry of a folder, or of the file.
+        """Lists a folder's entries, or the one file, as (URI, bytes, whether it is a folder,
+        modification time in ms since 1970, blocks).
 
-        A block is (begin, end, names and addresses of the hosts that have it).
+        A block is (begin, end, names and addresses of the hosts that store it).
         """
         with self._refusals(uri):
             system, path = self._open(uri)
@@ -104,7 +106,7 @@ class HadoopFiles:
                 stream.close()
 
     def write(self, uri: str, data: bytes) -> None:
-        """Writes a small file under a temporary name and renames it, replacing an older one."""
+        """Writes a small file under a temporary name and renames it, replacing an existing file."""
         with self._refusals(uri):
             system, path = self._open(uri)
             part = self._beside(path, "part")
@@ -116,7 +118,7 @@ class HadoopFiles:
                     stream.close()
                 self._replace(system, part, path)
             except BaseException:
-                with suppress(Exception):  # raise the first error
+                with suppress(Exception):  # raise the original error
                     system.delete(part, False)
                 raise
 
@@ -124,13 +126,13 @@ class HadoopFiles:
         """Copies a file of any size, also between file systems."""
         with self._refusals(f"{source} to {target}"):
             system, path = self._open(source)
-            other, place = self._open(target)
+            other, target_path = self._open(target)
             util = self._jvm.org.apache.hadoop.fs.FileUtil
-            if not util.copy(system, path, other, place, False, self._configuration):
+            if not util.copy(system, path, other, target_path, False, self._configuration):
                 raise OSError(f"{source} cannot be copied")
 
     def _replace(self, system: Any, part: Any, path: Any) -> None:
-        """Renames `part` to `path`. An older file there is removed only after that succeeded."""
+        """Renames `part` to `path`; removes an existing file there only after that succeeded."""
         aside = self._beside(path, "old") if system.exists(path) else None
         # Hadoop's rename() returns False on failure, without a reason.
         if aside is not None and not system.rename(path, aside):

@@ -1,7 +1,7 @@
-"""Files of Hadoop's file systems on an executor, through Hadoop's shell: a JVM for each command.
+"""Accesses Hadoop's file systems on an executor through Hadoop's shell, a JVM for each command.
 
-A Python worker cannot call its executor's JVM. This starts another one for the few large files of a
-training, with Spark's jars, the container's settings and its delegation tokens.
+A Python worker cannot call its executor's JVM, so this starts another JVM for a training's few
+large files, with Spark's jars, the container's settings and its delegation tokens.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from hearth.files.hadoop_errors import refusal
 from hearth.files.user_name import user_name
 
 _JVM = ("-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
-# Error lines of the shell; Java's log goes to the same stream.
+# Matches the shell's error lines, because Java logs to the same stream.
 _ERROR_LINE = re.compile(r'(get|put|mkdir|ls): |Exception in thread "main" ')
-# The largest models take minutes; an unresponsive server must not block a training forever.
+# Longer than the largest models take (minutes), so only an unresponsive server exceeds it.
 _COMMAND_S = 1800.0
 
 
 class HadoopShell:
-    """Copies files between this host and any URI that Spark's Hadoop knows.
+    """Copies files between this host and any URI that Spark's Hadoop supports.
 
-    Methods raise HearthError, one line made by hadoop_errors.refusal().
+    Methods raise the one-line HearthError of hadoop_errors.refusal().
     """
 
     def __init__(self, settings: Mapping[str, str]):
-        """`settings`: Hadoop's (spark.hadoop.* of the session), added to the class path's."""
+        """`settings`: the session's Hadoop settings, which are added to the class path's."""
         self._settings = dict(settings)
         self._made: set[str] = set()  # folders created so far
 
@@ -43,15 +43,15 @@ class HadoopShell:
         self._run(f"{uri} cannot be read", "-get", "-f", _literal(uri), path)
 
     def store(self, paths: Sequence[str], folder: str) -> None:
-        """Copies local files, in their order, into `folder`, which is created.
+        """Copies local files, in order, into `folder`, which is created if it does not exist.
 
-        Each appears under its name when it is complete, and replaces an older one.
+        Each copy appears under its name when it is complete, and replaces an existing file.
         """
         what = f"{folder} cannot be written"
         if folder not in self._made:
             self._run(what, "-mkdir", "-p", folder)
             self._made.add(folder)
-        sources = [Path(path).absolute().as_uri() for path in paths]  # plain paths are patterns
+        sources = [Path(path).absolute().as_uri() for path in paths]  # paths would be patterns
         self._run(what, "-put", "-f", *sources, folder)
 
     def names(self, folder: str) -> list[str]:
@@ -69,8 +69,9 @@ class HadoopShell:
 
     def _try(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         with tempfile.TemporaryDirectory(prefix="hearth-hadoop-") as folder:
-            # A file, as other users can see the command line. It also replaces core-site.xml if the
-            # class path has no Hadoop settings, without which the shell does not start.
+            # Settings are passed in a file, because other users can see the command line. It also
+            # serves as core-site.xml if the class path has none; without one the shell does not
+            # start.
             site = Path(folder) / "core-site.xml"
             site.touch(mode=0o600)
             site.write_text(_site(self._settings), encoding="utf-8")
@@ -94,15 +95,15 @@ class HadoopShell:
 
 
 def hadoop_user() -> str:
-    """The user that Spark runs this executor's tasks as; without Kerberos it is only a name."""
+    """The user under whom Spark runs this executor's tasks; without Kerberos only a name."""
     environment = os.environ
     return environment.get("HADOOP_USER_NAME") or environment.get("SPARK_USER") or user_name()
 
 
 def use_core_as_hadoop_user() -> None:
-    """Makes the core's HDFS clients in this process act as the user that Spark runs the task as."""
+    """Makes the core's HDFS clients in this process act as the user of the Spark task."""
     os.environ.setdefault("HADOOP_USER_NAME", hadoop_user())
-    # If it uses libhdfs, a JVM runs in this process and counts toward the executor's overhead.
+    # With libhdfs, a JVM runs in this process, and its heap counts toward the executor's overhead.
     os.environ.setdefault("LIBHDFS_OPTS", "-Xmx128m")
 
 
@@ -112,8 +113,7 @@ def _java() -> str:
 
 
 def _class_path() -> str:
-    """The executor's class path on YARN, else the jars of Spark's installation and Hadoop's
-    settings."""
+    """The executor's class path on YARN; otherwise Hadoop's settings and Spark's jars."""
     if "CONTAINER_ID" in os.environ and os.environ.get("CLASSPATH"):
         return os.environ["CLASSPATH"]
     home = os.environ.get("SPARK_HOME")
@@ -134,12 +134,12 @@ def _site(settings: Mapping[str, str]) -> str:
 
 
 def _literal(uri: str) -> str:
-    """Escapes a name: the shell expands patterns."""
+    """Escapes a name, because the shell expands patterns."""
     return "".join(f"\\{char}" if char in "*?[]{}\\" else char for char in uri)
 
 
 def _refused(what: str, done: subprocess.CompletedProcess[str]) -> Exception | None:
-    """The HearthError of a failed command."""
+    """The HearthError for a failed command; None if the command succeeded."""
     if not done.returncode:
         return None
     lines = done.stderr.splitlines()

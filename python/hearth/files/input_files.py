@@ -23,14 +23,16 @@ Count = Callable[[int], None]
 
 
 class InputFile:
-    """A file that the first read opens. Any thread may read. Raises OSError or HearthError, which
-    name the file."""
+    """A file, opened at the first read. Thread-safe. Raises OSError or HearthError with its
+    name.
+    """
 
     def __init__(self, file: StoredFile, count: Count | None = None):
-        """Does not check that the file is unchanged; check_unchanged() does. `count` is not called
-        for bytes of a local file that pyarrow or the core reads itself."""
+        """Does not check that the file is unchanged (see check_unchanged()). `count` is not called
+        for bytes of a local file that pyarrow or the core reads itself.
+        """
         self.stored, self.uri = file, file.uri
-        self.path = local_path(file.uri)  # None: remote
+        self.path = local_path(file.uri)  # None if remote
         self.count: Count = count or (lambda size: None)
 
     @cached_property
@@ -49,7 +51,7 @@ class InputFile:
         return data
 
     def for_arrow(self) -> pa.NativeFile:
-        """The file for pyarrow, which opens local files itself."""
+        """The file for pyarrow to read; pyarrow opens local files itself."""
         return pa.OSFile(self.path) if self.path is not None else arrow_file(self)
 
 
@@ -76,11 +78,12 @@ class _LocalInput:
 
 
 def open_uri(uri: str) -> Any:
-    """A local file, or one of the core or a library, with thread-safe size() and read_at().
+    """Opens a local file, or one of the core or a library; the result's size() and read_at() are
+    thread-safe.
 
     Raises:
-        OSError, HearthError: it cannot be opened.
-        ValueError: no client here knows the scheme.
+        OSError, HearthError: the file cannot be opened.
+        ValueError: no client here supports the scheme.
     """
     from hearth.native._core import InputFile as CoreFile
 
@@ -94,16 +97,16 @@ def open_uri(uri: str) -> Any:
 
 
 def check_unchanged(file: StoredFile, pinned_on: str = "") -> None:
-    """Checks that a file is as the driver saw it.
+    """Checks that a file has not changed since the driver listed it.
 
     Args:
-        file: as the driver saw it.
-        pinned_on: the driver's host. A local file on another host may be a copy, whose modification
-            time differs.
+        file: the file as the driver listed it.
+        pinned_on: the driver's host. On another host, the modification time of a local file is not
+            compared, because the file may be a copy.
 
     Raises:
-        ValueError: it is missing, or its size or modification time differs.
-        OSError, HearthError: its file system fails.
+        ValueError: the file is missing, or its size or modification time differs.
+        OSError, HearthError: the file system failed.
     """
     found = status_of(file.uri)
     if found is None:
@@ -122,8 +125,7 @@ def check_unchanged(file: StoredFile, pinned_on: str = "") -> None:
 
 
 def status_of(uri: str) -> tuple[int, int] | None:
-    """(bytes, modification time in milliseconds since 1970, as in StoredFile); None if the file is
-    missing."""
+    """A file's size and modification time, in StoredFile's units; None if the file is missing."""
     path = local_path(uri)
     if path is not None:
         try:

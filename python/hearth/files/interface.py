@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 
 class Output(Protocol):
-    """A file being written. One thread uses it."""
+    """A file being written. Not thread-safe."""
 
     def append(self, data: bytes) -> None:
         """Adds bytes to the end of the file."""
@@ -16,12 +16,12 @@ class Output(Protocol):
         """Publishes the file under its name."""
 
     def discard(self) -> None:
-        """Drops the file if it was not committed."""
+        """Discards the file if it was not committed."""
 
 
 class FileSystem(Protocol):
-    """Thread-safe. Methods raise the file system's errors: OSError, ValueError, HearthError, or a
-    class of the library.
+    """Files of one client. Thread-safe. Methods raise the file system's errors: OSError,
+    ValueError, HearthError, or an exception class of the library.
 
     Attributes:
         renames_folders: whether rename() moves a folder with all its files in one step.
@@ -30,23 +30,22 @@ class FileSystem(Protocol):
     renames_folders: bool
 
     def exists(self, uri: str) -> bool:
-        """Whether there is a file or folder with that name."""
+        """Whether a file or folder exists at the URI."""
 
     def names(self, folder: str) -> list[str]:
         """The names in a folder; empty if the folder does not exist."""
 
     def located(self, uri: str) -> Iterator[tuple[str, int, bool, int, list[Any]]]:
-        """(URI, bytes, whether it is a folder, modification time in ms since 1970, blocks) of each
-        entry of a folder, or of the file."""
+        """Lists a folder's entries, or the one file; fields as in HadoopFiles.located()."""
 
     def status(self, uri: str) -> tuple[int, int] | None:
-        """(bytes, modification time in ms since 1970) of a file; None if it is missing."""
+        """A file's (bytes, modification time in ms since 1970); None if it is missing."""
 
     def open_input(self, uri: str) -> Any:
-        """A file with read(size), seek() and close()."""
+        """Opens a file for read(size), seek() and close()."""
 
     def open_output(self, uri: str) -> Output:
-        """A new file, which appears under its name when it is committed."""
+        """Opens a new file, which appears under its name when it is committed."""
 
     def make_folder(self, uri: str) -> None:
         """Creates the folder and its parents."""
@@ -61,5 +60,6 @@ class FileSystem(Protocol):
         """Copies a file to the local `path`."""
 
     def store(self, paths: Sequence[str], folder: str) -> None:
-        """Copies local files, in their order, into the folder. Each appears under its name when it
-        is complete, and replaces an older one."""
+        """Copies local files, in order, into the folder. Each appears under its name when it is
+        complete, replacing an existing file.
+        """

@@ -8,10 +8,10 @@ import re
 from hearth.files.hadoop_errors import without_password
 from hearth.native.failure import Failure
 
-# Messages and error codes of object stores, and the matching hearth::Error codes. Only exceptions
-# whose class says nothing are matched by text.
+# Patterns of object stores' messages and error codes, with hearth::Error codes. Used only for
+# exceptions whose class does not determine the code.
 _MEANINGS: tuple[tuple[str, str], ...] = (
-    # Transient errors first: the message of a request that timed out may match other patterns.
+    # Transient errors come first, because a timeout's message may match other patterns.
     (
         r"slow_?down|server_?busy|throttl|TooManyRequests|ServiceUnavailable|InternalError"
         r"|time(d)?[ _-]?out|NETWORK_CONNECTION|could ?n.t (connect|resolve)"
@@ -45,10 +45,10 @@ _ERRNOS = {
 
 
 def library_refusal(what: str, uri: str, error: Exception) -> Exception:
-    """A one-line HearthError, to raise: what failed with `uri`, and the library's message.
+    """Returns a one-line HearthError to raise: what failed for `uri`, and the library's message.
 
-    Its `code` is "internal" if the cause is unknown; such an error may be transient, as
-    "unavailable" is.
+    Its `code` is "internal" if the cause is unknown; such an error may be transient, like
+    "unavailable".
     """
     said = " ".join(str(error).split()) or type(error).__name__
     line = without_password(f"{what} {uri}".strip() + f": {said}")
@@ -72,6 +72,6 @@ def _code(error: Exception, uri: str) -> str:
     for words, code in _MEANINGS:
         if re.search(words, text, re.IGNORECASE):
             return code
-    # An unknown scheme, a missing package, or an unsupported method.
+    # These mean an unknown scheme, a missing package, or an unsupported method.
     wrong = isinstance(error, ValueError | TypeError | ImportError | NotImplementedError)
     return "invalid_argument" if wrong else "internal"

@@ -1,5 +1,5 @@
-"""Files of schemes that Spark's Hadoop lacks, through pyarrow's or fsspec's file systems: s3, gs,
-abfs and any other scheme of an fsspec package. Needs no JVM, on the driver or on executors.
+"""Accesses schemes that Spark's Hadoop does not support through pyarrow's or fsspec's file systems:
+s3, gs, abfs and any scheme of an fsspec package. Needs no JVM on the driver or on executors.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ if TYPE_CHECKING:
 _COPY_BYTES = 8 << 20
 # Hadoop's names of the S3 scheme, which pyarrow does not know.
 _S3 = ("s3a:", "s3n:")
-_PATH = re.compile(r"(?<=://)([^/?]*)([^?]*)")  # the authority of a URI, and its path
+_PATH = re.compile(r"(?<=://)([^/?]*)([^?]*)")  # a URI's authority and its path
 
 
 def library_system(uri: str) -> tuple[FileSystem, str]:
-    """The file system of a URI, pyarrow's or else fsspec's, and the path in it.
+    """A URI's file system (pyarrow's, or otherwise fsspec's), and the path in it.
 
     Raises:
-        ValueError: neither knows the scheme; the message names a missing package, if that is why.
+        ValueError: neither supports the scheme; if a package is missing, the message names it.
     """
     from pyarrow import ArrowInvalid
     from pyarrow.fs import FileSystem, PyFileSystem
 
     try:
         known = f"s3:{uri[4:]}" if uri.startswith(_S3) else uri
-        # pyarrow decodes escapes, but a per cent sign in a file name is literal.
+        # A percent sign in a file name is literal, but pyarrow decodes escapes, so escape it.
         return FileSystem.from_uri(_PATH.sub(lambda m: m[1] + m[2].replace("%", "%25"), known, 1))
     except ArrowInvalid as error:
         try:
@@ -45,7 +45,7 @@ def library_system(uri: str) -> tuple[FileSystem, str]:
 
             system, path = fsspec.core.url_to_fs(uri)
         except (ImportError, ValueError) as other:
-            raise invalid(_unknown(error, other)) from None  # as in _at()
+            raise invalid(_unknown(error, other)) from None  # see _at()
         from hearth.files.fsspec_handler import FsspecHandler
 
         return PyFileSystem(FsspecHandler(system)), path
@@ -66,7 +66,7 @@ def library_knows(uri: str) -> bool:
         library_system(uri)
     except ValueError:
         return False
-    except Exception:  # the scheme is known; the first use reports the error
+    except Exception:  # the scheme is supported; the first use reports it
         return True
     return True
 
@@ -74,14 +74,14 @@ def library_knows(uri: str) -> bool:
 class LibraryFiles(interface.FileSystem):
     """A FileSystem with HadoopFiles' methods. Stateless.
 
-    Methods raise HearthError, one line with the path, the reason and a code; open files raise the
-    library's own errors.
+    Methods raise HearthError with a code; its one-line message has the path and the reason. Open
+    files raise the library's errors.
     """
 
     renames_folders = False  # a rename may copy file by file
 
     def qualified(self, uri: str) -> str:
-        """The URI itself: these schemes have no default host."""
+        """Returns the URI unchanged, because these schemes have no default host."""
         return uri
 
     def exists(self, uri: str) -> bool:
@@ -111,7 +111,7 @@ class LibraryFiles(interface.FileSystem):
             return source.read()
 
     def write(self, uri: str, data: bytes) -> None:
-        """Writes a small file under a temporary name and renames it, replacing an older one."""
+        """Writes a small file under a temporary name and renames it, replacing an existing file."""
         with self._at(uri) as (system, path), _new_file(system, path) as target:
             target.write(data)
 
@@ -147,10 +147,10 @@ class LibraryFiles(interface.FileSystem):
             shutil.copyfileobj(remote, local, _COPY_BYTES)
 
     def store(self, paths: Sequence[str], folder: str) -> None:
-        """Copies local files into a folder, which is created."""
-        with self._at(folder) as (system, place):
+        """Copies local files into a folder, which is created if it does not exist."""
+        with self._at(folder) as (system, folder_path):
             for path in paths:
-                target = f"{place}/{Path(path).name}"
+                target = f"{folder_path}/{Path(path).name}"
                 with open(path, "rb") as local, _new_file(system, target) as remote:
                     shutil.copyfileobj(local, remote, _COPY_BYTES)
 
@@ -166,7 +166,7 @@ class LibraryFiles(interface.FileSystem):
             return system.open_input_file(path)
 
     def open_output(self, uri: str) -> LibraryOutput:
-        """A new file, which may be visible before it is complete."""
+        """Opens a new file, which may be visible before it is complete."""
         with self._at(uri) as (system, path):
             return LibraryOutput(system.open_output_stream(path))
 
@@ -175,14 +175,14 @@ class LibraryFiles(interface.FileSystem):
             system.create_dir(path, recursive=True)
 
     def rename(self, uri: str, other: str) -> None:
-        """Raises UnimplementedError."""
+        """Not supported: raises UnimplementedError."""
         raise UnimplementedError("renaming folders is not supported")
 
     def remove(self, folder: str) -> None:
         with self._at(folder) as (system, path):
             system.delete_dir(path)
 
-    # Without causes: their texts may have the password of a URI.
+    # Raises errors `from None`, because the cause's text may contain a URI's password.
     @contextmanager
     def _at(self, uri: str, what: str = "") -> Iterator[tuple[FileSystem, str]]:
         try:
@@ -214,7 +214,7 @@ class LibraryOutput(interface.Output):
 
 
 class LibraryInput:
-    """A file for CoreInput. Thread-safe. Raises the library's errors."""
+    """A library's file for CoreInput to read. Thread-safe. Raises the library's errors."""
 
     def __init__(self, uri: str):
         self._lock = threading.Lock()
@@ -241,7 +241,7 @@ def listed(system: FileSystem, folder: str) -> list[FileInfo]:
     from pyarrow.fs import FileSelector
 
     found = system.get_file_info(FileSelector(folder, allow_not_found=True))
-    # adlfs also lists entries of subfolders.
+    # adlfs also lists the entries of subfolders, so keep only the highest level.
     depths = [info.path.rstrip("/").count("/") for info in found]
     least = min(depths, default=0)
     return [info for info, depth in zip(found, depths, strict=True) if depth == least]
@@ -249,9 +249,10 @@ def listed(system: FileSystem, folder: str) -> list[FileInfo]:
 
 @contextmanager
 def _new_file(system: FileSystem, path: str) -> Iterator[Any]:
-    """A file that appears under its name, in a created folder, when it is complete; an incomplete
-    one is removed."""
-    # A temporary name without the file's own, as fsspec treats names of files to move as patterns.
+    """Creates the folder and opens a new file. The file appears under its name when it is complete;
+    an incomplete file is removed.
+    """
+    # The temporary name is random, because fsspec's move() interprets names as patterns.
     folder = path.rpartition("/")[0]
     part = f"{folder}/.{uuid.uuid4().hex}.part"
     try:
@@ -261,6 +262,6 @@ def _new_file(system: FileSystem, path: str) -> Iterator[Any]:
             yield target
         system.move(part, path)
     except BaseException:
-        with suppress(Exception):  # raise the first error
+        with suppress(Exception):  # raise the original error
             system.delete_file(part)
         raise

@@ -1,4 +1,4 @@
-"""Local folders for large temporary files of an executor: Spark's, one for each disk."""
+"""Local folders for an executor's large temporary files: Spark's local folders, one per disk."""
 
 from __future__ import annotations
 
@@ -6,16 +6,15 @@ import os
 import tempfile
 from contextlib import suppress
 
-# A disk with less free space counts as full: a spool would fill it within seconds.
+# A disk with less free space counts as full, because a spool would fill it within seconds.
 _ENOUGH_BYTES = 256 << 20
 
 
 def spill_folder(turn: int = 0) -> str:
-    """The folder for file number `turn`: folders are used round-robin.
+    """The folder for file number `turn`; folders are used round-robin.
 
-    Folders that cannot be written, or whose disk is nearly full, are skipped; if all are full, the
-    one with the most free space is used. Without Spark's folders, the system's temporary folder is
-    used.
+    Skips folders that cannot be written or whose disk is nearly full. If all are full, returns the
+    one with the most free space; without Spark's folders, the system's temporary folder.
     """
     space = {folder: free_bytes(folder) for folder in _folders()}
     usable = [folder for folder, free in space.items() if free >= _ENOUGH_BYTES]

@@ -1,8 +1,8 @@
 """Copies between this host and remote file systems.
 
-HDFS goes through the core, in milliseconds; schemes that Spark's Hadoop lacks go through a library;
-all others, and clusters that the core cannot use (WebHDFS is off, say), through Hadoop's shell,
-which starts a JVM for each command.
+The core copies from and to HDFS, in milliseconds. A library serves schemes that Spark's Hadoop does
+not support. Hadoop's shell, which starts a JVM for each command, serves all other schemes, and HDFS
+if the core cannot access it (for instance without WebHDFS).
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ Result = TypeVar("Result")
 
 
 class RemoteCopies:
-    """The copies of one task; one thread at a time. Same methods and errors as HadoopShell.
+    """Copies files for one task, with HadoopShell's methods and errors. Not thread-safe.
 
-    If the core fails, the shell tries; if that fails, too, its reason is raised. Once the shell has
-    succeeded, it does everything that follows.
+    If the core fails, tries the shell; if that fails, too, raises the shell's error. Once the shell
+    has succeeded after the core failed, all later copies use the shell.
     """
 
     def __init__(self, settings: Mapping[str, str], libraries: Collection[str] = ()):
-        """`settings`: as of HadoopShell; `libraries`: the schemes that a library serves."""
+        """`settings`: see HadoopShell. `libraries`: the schemes that a library serves."""
         self._libraries = libraries
         self._shell = HadoopShell(settings)
         self._core: CoreFiles | None = CoreFiles()

@@ -1,4 +1,4 @@
-"""Files as the driver saw them: name, size, modification time, and the hosts of their blocks."""
+"""Files as the driver listed them: name, size, modification time, and the hosts of their blocks."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ class Block:
 
 @dataclass(frozen=True)
 class StoredFile:
-    """A file as the driver saw it.
+    """A file as the driver listed it.
 
-    `uri`: for a local file its absolute path. `blocks`: empty if the file system does not report
-    them. `modified_ms`: in milliseconds since 1970; whole seconds for HDFS, as some of its clients
-    report no more; 0: unknown. `below`: the subfolders between the listed folder and the file, each
-    with a trailing slash.
+    `uri`: an absolute path if the file is local. `blocks`: empty if the file system does not report
+    them. `modified_ms`: in milliseconds since 1970, rounded down to seconds for HDFS because some
+    HDFS clients report only seconds; 0 if unknown. `below`: the subfolders between the listed
+    folder and the file, each with a trailing slash.
     """
 
     uri: str
@@ -53,8 +53,9 @@ class StoredFile:
 
     @property
     def cover(self) -> tuple[Block, ...]:
-        """Blocks in order that cover each byte of the file exactly once; unreported ranges have no
-        hosts."""
+        """Sorted blocks that cover each byte of the file exactly once; ranges without a reported
+        block have no hosts.
+        """
         cover: list[Block] = []
         at = 0
         for block in sorted(self.blocks, key=lambda block: block.begin):
@@ -74,26 +75,26 @@ class StoredFile:
         return next((b.hosts for b in self.blocks if b.begin <= offset < b.end), frozenset())
 
     def identity(self) -> tuple[Any, ...]:
-        """Changes if the file's rows change, as far as can be known."""
+        """Changes if the file's rows change, as far as size and modification time show."""
         return self.uri, self.size, self.modified_ms
 
 
 def list_files(uri: str, spark: Any = None, recursive: bool = False) -> list[StoredFile]:
-    """The files of a folder, or the one file, sorted by URI; hidden ones (_x, .x) are left out.
+    """Lists a folder's files, or the one file, sorted by URI, without hidden files (_x, .x).
 
-    Asks Spark's JVM if possible, as it knows the blocks; else the core or a library.
+    Uses Spark's JVM if possible, because it reports the blocks; otherwise the core or a library.
 
     Args:
-        uri: a path, or a URI of any scheme that the core, Spark, pyarrow or fsspec knows. A path
-            without a scheme belongs to Spark's default file system; without `spark`, to this host.
+        uri: a path, or a URI of any scheme that the core, Spark, pyarrow or fsspec supports. A path
+            without a scheme is in Spark's default file system, or without `spark` on this host.
         spark: a session, or None.
         recursive: whether to include files in subfolders.
 
     Raises:
-        FileNotFoundError: it does not exist.
-        ValueError: a table of Delta, Iceberg or Hudi; a folder named after a column, if `recursive`
-            is false; a scheme that no client here knows.
-        OSError, HearthError: it cannot be listed.
+        FileNotFoundError: the URI does not exist.
+        ValueError: the URI is a Delta, Iceberg or Hudi table, its scheme is unsupported, or it
+            contains a folder named after a column (and `recursive` is false).
+        OSError, HearthError: the URI cannot be listed.
     """
     where, files = served(uri, spark)
     refuse_table(where, files)
@@ -104,11 +105,11 @@ def list_files(uri: str, spark: Any = None, recursive: bool = False) -> list[Sto
 
 
 def served(uri: str, spark: Any = None) -> tuple[str, Any]:
-    """A URI as the driver reads it (a local file's path), and the client that lists its file
-    system: a HadoopFiles or LibraryFiles; None: this host or the core.
+    """Returns the URI in the form that the driver reads (a path if it is local), and the client
+    that lists it: a HadoopFiles or LibraryFiles, or None for the operating system or the core.
 
     Raises:
-        ValueError, HearthError: no client here knows the scheme.
+        ValueError, HearthError: no client here supports the scheme.
     """
     if spark is None or not scheme(uri):
         local = not is_remote(uri) if spark is None else is_local(uri, spark)
@@ -121,8 +122,9 @@ def served(uri: str, spark: Any = None) -> tuple[str, Any]:
 
 
 def stored_in(where: str, files: Any) -> list[StoredFile]:
-    """The files of a folder, including hidden ones, or the one file; empty if it is missing.
-    `files`: as from served(). Raises OSError or HearthError if they cannot be listed."""
+    """Lists a folder's files, including hidden ones, or the one file; empty if missing. `files`:
+    the client from served(). Raises OSError or HearthError if it cannot be listed.
+    """
     if files is not None and not files.exists(where):
         return []
     try:
@@ -137,7 +139,7 @@ def stored_in(where: str, files: Any) -> list[StoredFile]:
 
 
 def _walk(where: str, files: Any, recursive: bool, below: str) -> Iterator[StoredFile]:
-    """`files`: the client of the URI; None: this host, or the core."""
+    """Yields the files of a folder, or the one file. `files`: the client from served()."""
     listed = _listed(where) if files is None else files.located(where)
     for uri, size, is_folder, modified_ms, blocks in listed:
         name = uri.rstrip("/").rpartition("/")[2]
@@ -156,7 +158,7 @@ def _walk(where: str, files: Any, recursive: bool, below: str) -> Iterator[Store
 
 
 def _listed(where: str) -> Iterator[tuple[str, int, bool, int, list[Any]]]:
-    """As HadoopFiles.located(), through the operating system or the core."""
+    """Like HadoopFiles.located(), through the operating system or the core."""
     if local_path(where) is None:
         yield from CoreFiles().located(where)
         return
@@ -170,5 +172,5 @@ def _listed(where: str) -> Iterator[tuple[str, int, bool, int, list[Any]]]:
 
 
 def known_time(uri: str, modified_ms: int) -> int:
-    """The modification time in the precision that every client of the file system reports."""
+    """Rounds down to the precision that every client of the file system reports."""
     return modified_ms // 1000 * 1000 if scheme(uri) in CORE_SCHEMES else modified_ms

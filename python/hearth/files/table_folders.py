@@ -1,5 +1,5 @@
-"""Recognises folders in which a log decides which files count: Delta, Iceberg and Hudi tables, and
-output of streaming queries. Reading all their files would give wrong rows.
+"""Recognises folders with a log that lists the current files: Delta, Iceberg and Hudi tables, and
+the output of streaming queries. Reading all files of such a folder would return wrong rows.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from typing import Protocol
 from hearth.errors import HearthError, invalid
 from hearth.files.core_files import CoreFiles
 
-# File formats that a table may consist of, by Spark's names.
+# Formats that a table's data files may have, by Spark's names.
 DATA_FORMATS = ("parquet", "orc", "avro")
 _DELTA, _HUDI, _ICEBERG, _STREAM = "delta", "hudi", "iceberg", ""
 _MARKS = {"_delta_log": _DELTA, ".hoodie": _HUDI, "_spark_metadata": _STREAM}
 
 
 class Listing(Protocol):
-    """The subset of FileSystem and HadoopFiles that is needed."""
+    """The methods of FileSystem and HadoopFiles that find_table() needs."""
 
     def exists(self, uri: str) -> bool:
-        """Whether there is a file or folder with that name."""
+        """Whether a file or folder exists at the URI."""
 
     def names(self, folder: str) -> Iterable[str]:
         """The names in a folder."""
@@ -30,8 +30,9 @@ class Listing(Protocol):
 
 @dataclass(frozen=True)
 class Table:
-    """`format`: the name for Spark's reader; empty for the output of a streaming query, which Spark
-    reads as plain files of its format and filters by the log."""
+    """A table. `format`: its name for Spark's reader; empty for output of a streaming query, which
+    Spark reads as plain files and filters by the log.
+    """
 
     root: str
     format: str
@@ -54,13 +55,13 @@ class Table:
 
 
 def find_table(uri: str, files: Listing | None = None) -> Table | None:
-    """The table that a path or URI names, or of which it is a partition or file.
+    """Finds the table that is, or contains, the file or folder at a path or URI.
 
-    `files`: the client of the URI; None: the core.
+    `files`: the client for the URI; None: the core.
     """
     with suppress(ConnectionError, TimeoutError):
         return _find(uri, files or CoreFiles())
-    return None  # each call would take long to fail, and reading the files fails, too
+    return None  # other calls would time out, too; reading the files reports the error
 
 
 def _find(uri: str, files: Listing) -> Table | None:
@@ -68,7 +69,7 @@ def _find(uri: str, files: Listing) -> Table | None:
         for mark, name in _MARKS.items():
             if _answer(files.exists, f"{root}/{mark}"):
                 return Table(root, name)
-        # A plain folder may be named "metadata", too.
+        # Check the names, because a plain folder may also contain a folder "metadata".
         names = _answer(files.names, f"{root}/metadata") or ()
         if any(".metadata.json" in name for name in names):
             return Table(root, _ICEBERG)
@@ -76,13 +77,13 @@ def _find(uri: str, files: Listing) -> Table | None:
 
 
 def refuse_table(uri: str, files: Listing | None = None) -> None:
-    """Raises ValueError if find_table() finds one."""
+    """Raises ValueError if find_table() finds a table."""
     if (table := find_table(uri, files)) is not None:
         raise invalid(table.refusal(uri))
 
 
 def _answer(ask: Callable[[str], object], uri: str) -> object:
-    """None on failure: reading the files then reports the reason."""
+    """Calls `ask`; returns None if it fails, because reading the files then reports the error."""
     try:
         return ask(uri)
     except (ConnectionError, TimeoutError):
@@ -92,8 +93,9 @@ def _answer(ask: Callable[[str], object], uri: str) -> object:
 
 
 def _possible_roots(uri: str) -> Iterator[str]:
-    """The folder and its parents, as long as a table may contain it: as a file (with a suffix), a
-    partition (day=1), or the `data` folder of an Iceberg table."""
+    """The path itself, then each parent whose table may contain it: as a file (with a suffix), a
+    partition (day=1), or an Iceberg table's `data` folder.
+    """
     root = uri.rstrip("/")
     yield root
     above, _, name = root.rpartition("/")

@@ -1,5 +1,6 @@
-"""TFRecord files in any file system of Spark. The core writes local files and HDFS; others are
-written to a local file and copied by pyarrow's file systems. Hadoop's file systems read them.
+"""TFRecord files in any file system of Spark. The core writes local files and files in HDFS. Other
+files are first written locally, then copied by pyarrow's file systems. Files are read through
+Hadoop's file systems.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ from hearth.files.uri import CORE_SCHEMES, is_local, local_path, scheme, whole_u
 # Spark and Hadoop ignore names with this prefix.
 SCHEMA_FILE = "_schema.json"
 _INFERRED_EXAMPLES = 1000
-# The limit of a record's size in MiB; the core's default if it is not set.
+# Environment variable for the maximum size of a record in MiB; by default the core's limit.
 RECORD_LIMIT = "HEARTH_MAX_RECORD_MB"
 _COPY_BYTES = 4 << 20
-# The folder of an unfinished job's parts, and the marker of a finished one.
+# The prefix of an unfinished job's folder of parts, and the marker file of a finished job.
 _WRITTEN, _SUCCESS = "_written-", "_SUCCESS"
 
 
@@ -48,14 +49,14 @@ def prepare_folder(spark: Any, folder: str, schema: str) -> str:
     """Creates the folder and writes the rows' schema into it; returns the folder for tasks' output.
 
     Raises:
-        FileExistsError: it already has files.
-        ValueError: neither pyarrow nor fsspec knows its file system.
+        FileExistsError: the folder already has files.
+        ValueError: neither pyarrow nor fsspec supports its file system.
     """
     if is_local(folder, spark):
         target = local_path(folder) or folder
     elif scheme(folder) in ("", "hdfs", "viewfs"):
         target = whole_uri(folder, spark)
-    else:  # fsspec may know it
+    else:  # fsspec may support it
         target = folder
     system, path = file_system(target)
     if system.get_file_info(FileSelector(path, allow_not_found=True)):
@@ -72,7 +73,7 @@ def file_system(uri: str) -> tuple[FileSystem, str]:
     """The file system of a path or URI (the core's, pyarrow's or fsspec's), and the path in it.
 
     Raises:
-        ValueError: neither knows it.
+        ValueError: no file system supports it.
     """
     local = local_path(uri)
     if local is not None:
@@ -87,7 +88,7 @@ def file_system(uri: str) -> tuple[FileSystem, str]:
 
 @contextmanager
 def new_file(folder: str, partition: int, attempt: int) -> Iterator[NewFile]:
-    """The partition's file, which appears when it is complete; the first attempt to finish wins.
+    """Opens the partition's file, published when it is complete. The first attempt to finish wins.
 
     `attempt`: unique within the application. A failed attempt leaves no file.
     """
@@ -103,7 +104,7 @@ def new_file(folder: str, partition: int, attempt: int) -> Iterator[NewFile]:
 
 @contextmanager
 def _new_core_file(final: str) -> Iterator[Any]:
-    """A writer of the core, which renames the file when it is complete."""
+    """Yields a writer of the core, which renames the file when it is complete."""
     from hearth.native._core import TfRecordWriter, stat_file
 
     writer = TfRecordWriter(final)
@@ -117,7 +118,7 @@ def _new_core_file(final: str) -> Iterator[Any]:
 
 @contextmanager
 def _new_hidden_file(system: FileSystem, hidden: str, final: str, partition: int) -> Iterator[Any]:
-    """A writer of `hidden`, through a local file if `hidden` is remote."""
+    """Yields a writer of `hidden`; writes a local file first if `hidden` is remote."""
     from hearth.native._core import TfRecordWriter
 
     try:
@@ -138,13 +139,13 @@ def _new_hidden_file(system: FileSystem, hidden: str, final: str, partition: int
 
 
 def publish(system: FileSystem, hidden: str, final: str) -> None:
-    """Renames the file, unless another attempt has done so."""
+    """Renames the file to its final name, unless another attempt has published it."""
     if isinstance(system, LocalFileSystem):
         try:
             os.link(hidden, final)
         except FileExistsError:
             pass
-        except OSError:  # no hard links
+        except OSError:  # no hard links here
             if not os.path.exists(final):
                 os.rename(hidden, final)
     elif system.get_file_info(final).type == FileType.NotFound:
@@ -159,22 +160,22 @@ def remove_hidden(system: FileSystem, hidden: str) -> None:
 
 
 def finish(written: str, names: Sequence[str]) -> None:
-    """Moves the complete parts to their folder, and writes Hadoop's success marker.
+    """Moves the complete parts to the output folder, and writes Hadoop's success marker.
 
-    `written`: from prepare_folder().
+    `written`: the result of prepare_folder().
     """
     system, path = file_system(written)
     folder = path.rpartition("/")[0]
     for name in names:
         system.move(f"{path}/{name}", f"{folder}/{name}")
     system.open_output_stream(f"{folder}/{_SUCCESS}").close()
-    # An object store has no empty folder to delete; a killed attempt may still be writing.
+    # This may fail: object stores have no empty folders, and a killed attempt may still be writing.
     with suppress(OSError):
         system.delete_dir(path)
 
 
 def abandon(written: str) -> None:
-    """Removes the output of a failed job; the empty folder stays. Never raises OSError."""
+    """Removes the output of a failed job, but not the empty folder. Never raises OSError."""
     system, path = file_system(written)
     with suppress(OSError):
         system.delete_dir(path)
@@ -193,7 +194,7 @@ def list_files(spark: Any, folder: str) -> list[str]:
     """The visible files of a folder sorted by name, or the one file.
 
     Raises:
-        FileNotFoundError: it does not exist.
+        FileNotFoundError: the folder does not exist.
     """
     if is_local(folder, spark):
         path = Path(local_path(folder) or folder)
@@ -223,10 +224,10 @@ def _hadoop(spark: Any, uri: str) -> tuple[Any, Any]:
 
 
 def read_schema(spark: Any, folder: str) -> dict[str, Any] | None:
-    """The schema that saveAsTFRecords wrote; None if other programs wrote the files.
+    """Reads the schema that saveAsTFRecords wrote; None if another program wrote the files.
 
     Raises:
-        ValueError: it did not finish.
+        ValueError: saveAsTFRecords did not finish.
     """
     if is_local(folder, spark):
         file = Path(local_path(folder) or folder) / SCHEMA_FILE
@@ -248,8 +249,9 @@ def read_schema(spark: Any, folder: str) -> dict[str, Any] | None:
 
 
 def left_schema(folder: str) -> Any:
-    """The StructType that saveAsTFRecords wrote to a folder of any file system; None if other
-    programs wrote the files. Raises ValueError if saveAsTFRecords did not finish."""
+    """Like read_schema(), but without Spark: reads the StructType that saveAsTFRecords wrote.
+    Raises ValueError if saveAsTFRecords did not finish.
+    """
     from pyspark.sql.types import StructType
 
     from hearth.files.input_files import open_uri, status_of
@@ -264,8 +266,7 @@ def left_schema(folder: str) -> Any:
 
 
 def inferred_schema(readers: Iterable[Any]) -> Any:
-    """The StructType of the first examples of the first non-empty TfRecordReader, with bytes as
-    binary."""
+    """Infers the StructType from the first non-empty reader's first examples; bytes are binary."""
     from hearth.files.tfrecord_schema import infer_fields
 
     scans = (reader.scan(_INFERRED_EXAMPLES) for reader in readers)
@@ -287,7 +288,7 @@ def first_examples(spark: Any, files: list[str]) -> list[Any]:
 
 
 def frame_of(spark: Any, files: list[str]) -> Any:
-    """A DataFrame of the files: paths for local files, else the contents, read by Spark."""
+    """A DataFrame with a row per file: a local file's path, or a remote file's path and content."""
     if is_local(files[0], spark):
         rows = [(file,) for file in files]
         context = spark.sparkContext
@@ -296,7 +297,7 @@ def frame_of(spark: Any, files: list[str]) -> Any:
 
 
 def open_records(*source: Any) -> Any:
-    """A TfRecordReader of a path or URI, or of bytes and a name.
+    """A TfRecordReader for a path or URI, or for a file's bytes and name.
 
     Raises:
         ValueError: HEARTH_MAX_RECORD_MB is not a number of MiB.

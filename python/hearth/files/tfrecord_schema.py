@@ -1,4 +1,4 @@
-"""Maps Spark types to the three kinds of features of a tf.train.Example, and back."""
+"""Maps Spark types to the three feature kinds of a tf.train.Example, and back."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _KINDS = {
     "string": "bytes",
 }
 
-_MOST_VALUES = 2**31 - 1  # in an array column of one batch
+_MOST_VALUES = 2**31 - 1  # limit for one batch of an array column
 
 
 def feature_kind(kind: Any) -> str:
-    """ "float", "int64" or "bytes" for a Spark type, or its name, or an array of it.
+    """The feature kind ("float", "int64", "bytes") of a Spark type, or of an array's elements.
 
     Raises:
-        ValueError: an example cannot hold it.
+        ValueError: an example cannot contain the type.
     """
     name = kind if isinstance(kind, str) else kind.simpleString()
     inner = name[len("array<") : -1] if name.startswith("array<") else name
@@ -43,7 +43,7 @@ def feature_kind(kind: Any) -> str:
 
 
 def check_types(schema: Any, round_doubles: bool = False) -> None:
-    """Raises ValueError that names a column which an example cannot hold."""
+    """Raises ValueError if an example cannot contain a column, whose name is in the message."""
     names = [field.name for field in schema.fields]
     if not names:
         raise invalid("the DataFrame has no columns, so examples would be empty")
@@ -66,7 +66,7 @@ def check_types(schema: Any, round_doubles: bool = False) -> None:
 
 
 def inferred_type(name: str, kind: str, many: bool, binary_features: Sequence[str]) -> Any:
-    """The Spark type of a feature when only its kind is known."""
+    """The Spark type for a feature of which only the kind is known."""
     from pyspark.sql import types
 
     scalar = {
@@ -80,9 +80,9 @@ def inferred_type(name: str, kind: str, many: bool, binary_features: Sequence[st
 def infer_fields(
     examples: Iterable[Sequence[tuple[str, str, int]]], binary_features: Sequence[str]
 ) -> Any:
-    """The StructType of examples, each a list of (name, kind, number of values).
+    """Infers the StructType of examples, each a list of (name, kind, number of values).
 
-    A feature is an array if any example has more than one value of it.
+    A feature becomes an array if any example has several values of it.
     """
     from pyspark.sql.types import StructField, StructType
 
@@ -103,14 +103,14 @@ def infer_fields(
 
 
 def arrow_columns(schema: Any, rows: int, columns: Mapping[str, Mapping[str, Any]]) -> Any:
-    """A pyarrow.RecordBatch of the output of TfRecordReader.read(), in the types of `schema`."""
+    """Converts TfRecordReader.read()'s output to a pyarrow.RecordBatch with `schema`'s types."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
     return arrow_batch(to_arrow_schema(schema), rows, columns)
 
 
 def arrow_kind(kind: Any) -> str:
-    """feature_kind() of the Arrow type of a Spark type."""
+    """Like feature_kind(), for the Arrow type of a Spark type."""
     inner = kind.value_type if pa.types.is_list(kind) else kind
     if pa.types.is_floating(inner):
         return "float"
@@ -118,7 +118,7 @@ def arrow_kind(kind: Any) -> str:
 
 
 def arrow_batch(schema: Any, rows: int, columns: Mapping[str, Mapping[str, Any]]) -> Any:
-    """As arrow_columns(), of a pyarrow.Schema."""
+    """Like arrow_columns(), with a pyarrow.Schema."""
     arrays = [_column(field.name, field.type, rows, columns[field.name]) for field in schema]
     return pa.RecordBatch.from_arrays(arrays, names=schema.names)
 
@@ -128,7 +128,7 @@ def _column(name: str, kind: Any, rows: int, parts: Mapping[str, Any]) -> Any:
     if parts["row_offsets"][-1] > _MOST_VALUES:
         raise invalid(
             f"feature '{name}' has {parts['row_offsets'][-1]} values in {rows} examples: a column "
-            f"of arrays holds {_MOST_VALUES}; split the examples into smaller ones"
+            f"of arrays holds at most {_MOST_VALUES}; split the examples into smaller ones"
         )
     ends = parts["row_offsets"].astype(np.int32)
     missing = parts["present"] == 0
@@ -146,13 +146,13 @@ def _column(name: str, kind: Any, rows: int, parts: Mapping[str, Any]) -> Any:
     scalars = _cast(values, kind)
     if len(scalars) == rows:
         return scalars
-    # An example without a value becomes a null.
+    # An example without a value yields null.
     last = pa.array(np.maximum(np.cumsum(counts) - 1, 0), mask=counts == 0)
     return scalars.take(last) if len(scalars) else pa.nulls(rows, kind)
 
 
 def _cast(values: Any, kind: Any) -> Any:
-    """Like pyarrow's cast(), but without a copy if the type stays."""
+    """Like pyarrow's cast(), but does not copy if the type is already `kind`."""
     return values if values.type == kind else values.cast(kind)
 
 

@@ -1,4 +1,4 @@
-"""Files by URI: local or remote, which client serves them, and small writes."""
+"""Files by URI: whether they are local, which client serves them, and small writes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 # Schemes of the core's storage, in addition to local files.
 CORE_SCHEMES = ("hdfs", "viewfs", "webhdfs", "swebhdfs")
 
-# A URI of one of these schemes is absolute.
+# URIs of these schemes are absolute.
 _KEPT_SCHEMES = (
     "adl://",
     "file://",
@@ -58,7 +58,7 @@ def local_path(uri: str, base: str = "") -> str | None:
         neighbour = Path(base).absolute().parent / path
         if neighbour.exists():
             return str(neighbour)
-    if path.startswith("//"):  # of file:////tmp/x; abspath() would keep both slashes
+    if path.startswith("//"):  # file:////tmp/x; abspath() keeps two slashes
         path = "/" + path.lstrip("/")
     return os.path.abspath(path)
 
@@ -69,7 +69,7 @@ def is_remote(uri: str) -> bool:
 
 
 def absolute_uri(path: str, default_fs: str, working_dir: str) -> str:
-    """`path` as an absolute URI of the file system `default_fs`.
+    """Converts `path` to an absolute URI in the file system `default_fs`.
 
     A path with a scheme is unchanged; "/x" is resolved against the file system's root, "x" against
     the user's home there, or against `working_dir` for the local file system.
@@ -87,15 +87,15 @@ def absolute_uri(path: str, default_fs: str, working_dir: str) -> str:
 
 
 def is_local(uri: str, spark: SparkSession) -> bool:
-    """Whether Spark, too, would read `uri` from the local file system."""
+    """Whether Spark would read `uri` from the local file system."""
     return not is_remote(uri if scheme(uri) else default_file_system(spark))
 
 
 def whole_uri(path: str, spark: SparkSession) -> str:
-    """`path` with scheme and host, by default those of Spark's default file system.
+    """Adds scheme and host to `path`, by default those of Spark's default file system.
 
     Raises:
-        HearthError: Spark has no such file system.
+        HearthError: Spark does not support the file system.
     """
     files = serving(HadoopFiles.of(spark), path)
     if files is not None:
@@ -104,8 +104,8 @@ def whole_uri(path: str, spark: SparkSession) -> str:
 
 
 def serving(files: HadoopFiles | None, uri: str) -> HadoopFiles | LibraryFiles | None:
-    """The driver's client of a URI: Spark's file systems if they know the scheme, else a library's;
-    None if neither is available (Spark Connect).
+    """The driver's client for a URI: Spark's file systems if they support the scheme, otherwise a
+    library's; None if neither is available (Spark Connect).
     """
     name = scheme(uri)
     if name in ("", "file", *CORE_SCHEMES):
@@ -116,17 +116,17 @@ def serving(files: HadoopFiles | None, uri: str) -> HadoopFiles | LibraryFiles |
 
 
 def default_file_system(spark: SparkSession) -> str:
-    """`fs.defaultFS` of the session; with Spark Connect only the value in its own conf."""
+    """The session's `fs.defaultFS`; with Spark Connect, only from the session's settings."""
     if hasattr(spark, "_jsc"):
         return spark._jsc.hadoopConfiguration().get("fs.defaultFS")
     return spark.conf.get("spark.hadoop.fs.defaultFS", "file:///")
 
 
 def write_text(uri: str, text: str, spark: SparkSession) -> None:
-    """Writes a text file, replacing an older one: locally, else through Hadoop's file systems.
+    """Writes a text file, replacing an existing one; remote files through the driver's client.
 
     Raises:
-        HearthError: it is refused, or the path is not local and the session uses Spark Connect.
+        HearthError: the file cannot be written, or is remote and the session uses Spark Connect.
     """
     if is_local(uri, spark):
         path = Path(local_path(uri) or uri)

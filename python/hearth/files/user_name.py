@@ -1,4 +1,4 @@
-"""The name of the user that this process runs as."""
+"""The name of this process's user."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import os
 
 
 def user_name() -> str:
-    """Like getpass.getuser(); the user's number if it has no name, as in a container."""
+    """Like getpass.getuser(), but returns the user's id if it has no name, as in a container."""
     try:
         return getpass.getuser()
-    except (KeyError, OSError):  # OSError: from Python 3.13 on
+    except (KeyError, OSError):  # OSError since Python 3.13
         return str(os.getuid())

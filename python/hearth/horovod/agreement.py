@@ -48,7 +48,7 @@ Call = Mapping[str, Any]
 def agree(
     name: str, calls: Mapping[int, Call], members: Sequence[int], joined: Sequence[int]
 ) -> tuple[dict[str, Any], str]:
-    """Returns (the operation, a description of differences, empty if there are none).
+    """Returns (the operation, a description of the differences; "" if there are none).
 
     Args:
         calls: the submitted calls by rank. joined: members without a call, which add zeros.
@@ -83,7 +83,7 @@ def _difference(name: str, calls: Mapping[int, Call]) -> str:
 
 
 def _rows_problem(name: str, calls: Mapping[int, Call]) -> str:
-    """Gathered tensors may differ only in their first dimension."""
+    """Describes shapes that differ in more than their first dimension; "" if there are none."""
     first = min(calls)
     expected = [shape[1:] for shape in calls[first]["shapes"]]
     for rank, call in sorted(calls.items()):

@@ -7,7 +7,9 @@ from typing import Any
 
 from hearth.errors import invalid
 from hearth.horovod import process_sets as sets
-from hearth.horovod.current import connect, disconnect, engine, is_connected
+from hearth.horovod.current import connect, engine
+from hearth.horovod.current import is_initialized as is_initialized
+from hearth.horovod.current import shutdown as shutdown
 
 
 def init(comm: Sequence[int] | None = None, process_sets: Any = None) -> None:
@@ -32,16 +34,6 @@ def init(comm: Sequence[int] | None = None, process_sets: Any = None) -> None:
         sets.register(process_sets)
 
 
-def shutdown() -> None:
-    """Leaves the group; operations of other ranks that wait for this one fail. Idempotent."""
-    disconnect()
-
-
-def is_initialized() -> bool:
-    """Whether init() has connected this process, and shutdown() was not called since."""
-    return is_connected()
-
-
 def rank() -> int:
     """This process's rank."""
     return engine().rank
@@ -63,12 +55,12 @@ def local_size() -> int:
 
 
 def cross_rank() -> int:
-    """The number of this host among those with a process of the same local rank."""
+    """This host's number among the hosts that have a process of the same local rank."""
     return _peers().index(rank())
 
 
 def cross_size() -> int:
-    """The number of hosts with a process of the same local rank."""
+    """The number of hosts that have a process of the same local rank."""
     return len(_peers())
 
 

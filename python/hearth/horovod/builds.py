@@ -15,7 +15,7 @@ from hearth.horovod.basics import nccl_built as nccl_built
 
 
 def extension_available(ext_base_name: str, verbose: bool = False) -> bool:
-    """Whether operations for a framework are available: "torch" or "tensorflow", if it is
+    """Whether operations for a framework are available: for "torch" and "tensorflow", if
     installed."""
     known = ext_base_name in ("torch", "tensorflow")
     return known and importlib.util.find_spec(ext_base_name) is not None
@@ -45,5 +45,5 @@ def split_list(l: Sequence[Any], n: int) -> list[Any]:  # noqa: E741
 
 
 def is_iterable(x: Any) -> bool:
-    """Whether it is iterable."""
+    """Whether the object is iterable."""
     return isinstance(x, Iterable)

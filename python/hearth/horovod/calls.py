@@ -16,11 +16,13 @@ def join(device: int = -1) -> int:
 
     Returns the rank that joined last. Raises HorovodInternalError if a rank is lost.
     """
-    return current.join()
+    last = current.engine().join().result()
+    names.note_join()
+    return last
 
 
 def barrier(process_set: ProcessSet = global_process_set) -> None:
-    """Returns once all ranks of the process set have called it. Raises like join()."""
+    """Returns once all ranks of the process set have called barrier(). Raises like join()."""
     number = set_id(process_set)
     current.wait({"kind": "barrier"}, names.of_operation("barrier", None, number), number)
 
@@ -59,7 +61,8 @@ def check_scatter(op: int) -> None:
 
 
 def splits_of(rows: int, given: Sequence[int] | None, members: int) -> list[int]:
-    """Rows for each member: as given, or equal numbers. Raises ValueError if they do not fit."""
+    """The number of rows for each member: `given`, or equal numbers. Raises ValueError if their sum
+    is not `rows`."""
     if given is None:
         if rows % members:
             raise invalid(

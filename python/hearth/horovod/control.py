@@ -24,12 +24,12 @@ from hearth.spark.links import mesh_ports
 from hearth.spark.ports import MESH, first_free
 
 _SERVICE = "horovod"
-# Many ranks connect at once; one whose connection is dropped before admission retries.
+# Pause before a rank connects again: if many ranks connect at once, rank 0 may drop some.
 _RETRY_PAUSE_S = 0.1
 
 
 def _terms(rendezvous: Rendezvous, nonce: str) -> Any:
-    """Of both ends' handshake, for the nonce that rank 0 publishes."""
+    """The terms of both ends' handshake, for the nonce that rank 0 publishes."""
     token = derived_key(rendezvous.key, nonce) if rendezvous.key else nonce
     return handshake_terms(token, _SERVICE)
 
@@ -38,7 +38,7 @@ class Leader:
     """Rank 0's end: the coordinator, and a connection to each other rank."""
 
     def __init__(self, place: Place, name: str, identity: str, timeout_s: float):
-        """Returns once all ranks have connected. `name`: of the rendezvous.
+        """Returns once all ranks have connected. `name`: the rendezvous' name.
 
         Raises:
             TimeoutError: names the missing ranks.
@@ -59,14 +59,14 @@ class Leader:
                 raise DeadlineExceededError(
                     f"ranks {missing} did not call init() within {timeout_s:g} s"
                 )
-        except BaseException:  # also an interrupt
+        except BaseException:  # including an interrupt
             self.close()
             raise
         self.hosts = [self._hosts[r] for r in range(place.world)]
         sends: dict[int, Any] = {r: channel.send for r, channel in self._channels.items()}
         self._coordinator.set_result(Coordinator({**sends, 0: self._messages.put}))
         for channel in self._channels.values():
-            with suppress(OSError):  # the connection's thread reports it
+            with suppress(OSError):  # the connection's thread reports the loss
                 channel.send({"hosts": self.hosts})
 
     def send(self, message: Message) -> None:
@@ -125,7 +125,7 @@ class Leader:
 
 
 class Follower:
-    """Another rank's end."""
+    """The end of a rank other than 0."""
 
     def __init__(self, place: Place, name: str, identity: str, timeout_s: float):
         """Returns once all ranks have connected. Raises OSError if rank 0 cannot be reached."""

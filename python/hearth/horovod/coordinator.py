@@ -1,8 +1,8 @@
 """Rank 0's coordinator: determines one order of the operations that ranks submit.
 
-Ranks submit operations in any order. An operation runs once every member of its process set has
-submitted it; all ranks run the operations that concern them in the order in which they became
-complete here. So no two ranks wait for each other in different operations.
+Ranks submit operations in any order. An operation is complete once every member of its process set
+has submitted it. All ranks run operations in the order in which the coordinator found them
+complete, so no two ranks wait for each other in different operations.
 """
 
 from __future__ import annotations
@@ -40,9 +40,10 @@ class _Waiting:
 
 
 class Coordinator:
-    """Accepts messages of all ranks from any thread; a dedicated thread decides.
+    """Accepts messages of all ranks from any thread; a dedicated thread handles them.
 
-    `sends`: by rank, a function that delivers a message to it. An unreachable rank is lost.
+    `sends`: for each rank, a function that sends it a message. A rank that cannot be reached is
+    removed.
     """
 
     def __init__(self, sends: dict[int, Send]):
@@ -51,7 +52,7 @@ class Coordinator:
         self._next_set = 1
         self._waiting: dict[tuple[int, str], _Waiting] = {}
         self._joined: list[int] = []
-        self._gone: dict[int, Message] = {}  # with reasons
+        self._gone: dict[int, Message] = {}  # the reason by rank
         self._inbox: queue.SimpleQueue[tuple[int, Message] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="hearth-horovod-order", daemon=True)
         self._thread.start()
@@ -61,7 +62,8 @@ class Coordinator:
         self._inbox.put((rank, message))
 
     def remove(self, rank: int, reason: str, lost: bool) -> None:
-        """Reports that a rank's connection has ended; `lost`: without a message before."""
+        """Reports that a rank's connection has ended; `lost`: whether it ended without a "bye"
+        message."""
         self._inbox.put((rank, {"gone": reason, "lost": lost}))
 
     def close(self) -> None:
@@ -154,7 +156,7 @@ class Coordinator:
         return complete
 
     def _remove(self, rank: int, reason: Message) -> list[Message]:
-        """Operations that wait for the rank fail on the others, and so do later ones."""
+        """Fails the operations that wait for this rank on the other ranks; later ones fail, too."""
         if rank in self._gone:
             return []
         self._gone[rank] = reason

@@ -1,4 +1,4 @@
-"""This process's connection to the other ranks: at most one at a time."""
+"""This process's connection to the other ranks, of which there is at most one at a time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hearth.errors import invalid
 from hearth.horovod import names, rendezvous
 from hearth.horovod.engine import Engine
 
-_TIMEOUT_S = 600.0  # for all ranks to connect
+_TIMEOUT_S = 600.0  # limit for all ranks to connect
 
 _lock = threading.Lock()
 _numbers = itertools.count()
@@ -34,8 +34,8 @@ def connect() -> bool:
         return True
 
 
-def disconnect() -> None:
-    """Leaves the group. Idempotent."""
+def shutdown() -> None:
+    """Leaves the group; operations of other ranks that wait for this one fail. Idempotent."""
     global _engine
     with _lock:
         ended, _engine = _engine, None
@@ -44,11 +44,11 @@ def disconnect() -> None:
 
 
 # Runs before the ranks are closed automatically: atexit functions run in reverse order.
-atexit.register(disconnect)
+atexit.register(shutdown)
 
 
 def _forget() -> None:
-    """For a forked child, which has none of the threads."""
+    """Called in a forked child, where the engine's threads do not exist."""
     global _engine
     _engine = None
 
@@ -56,8 +56,8 @@ def _forget() -> None:
 os.register_at_fork(after_in_child=_forget)
 
 
-def is_connected() -> bool:
-    """Whether this process is connected."""
+def is_initialized() -> bool:
+    """Whether init() has connected this process, and shutdown() was not called since."""
     return _engine is not None
 
 
@@ -72,13 +72,3 @@ def engine() -> Engine:
 def wait(call: dict[str, Any], name: str, set_id: int = 0) -> Any:
     """The result of an operation without arrays."""
     return engine().submit(call, name, (), set_id).result()
-
-
-def join() -> int:
-    """Adds zeros to the other ranks' reductions until all ranks have called join().
-
-    Returns the rank that joined last. Raises HorovodInternalError if a rank is lost.
-    """
-    last = engine().join().result()
-    names.note_join()
-    return last

@@ -1,4 +1,4 @@
-"""State that can be restored to its last commit, and the loop that does so.
+"""State that can be restored to its last commit, and the loop that restores it.
 
 The number of ranks does not change while a program runs: if a rank is lost, a cluster with
 restart=True starts all ranks again (docs/horovod.md).
@@ -24,7 +24,8 @@ class State:
         self._reset_callbacks: list[Callable[[], object]] = []
 
     def register_reset_callbacks(self, callbacks: list[Callable[[], object]]) -> None:
-        """Functions to call after the ranks have reconnected, to adapt the learning rate."""
+        """Registers functions to call after the ranks have reconnected, e.g. to adapt the learning
+        rate."""
         self._reset_callbacks.extend(callbacks)
 
     def on_reset(self) -> None:
@@ -53,17 +54,17 @@ class State:
         raise NotImplementedError
 
     def sync(self) -> None:
-        """Gives all ranks the values of rank 0."""
+        """Copies rank 0's values to all ranks."""
         raise NotImplementedError
 
     def reset(self) -> None:
-        """Called when the ranks have reconnected, for subclasses."""
+        """Called when the ranks have reconnected; subclasses may override it."""
 
 
 class ObjectState(State):
     """Attributes of any picklable type: ObjectState(batch=0, epoch=0).
 
-    `bcast_object` and `get_rank` are Horovod's; None: this package's.
+    `bcast_object`, `get_rank`: functions with Horovod's signatures; None: this package's functions.
     """
 
     def __init__(
@@ -88,7 +89,7 @@ class ObjectState(State):
         if self._saved_state:
             own = {name: getattr(self, name) for name in self._saved_state}
             self._saved_state = self._bcast_object(own)
-            # Not restore(), as a subclass's would undo its sync().
+            # Does not call restore(), because a subclass's restore() would undo its sync().
             self._set(copy.deepcopy(self._saved_state))
 
     def _set(self, values: dict[str, Any]) -> None:
@@ -100,8 +101,8 @@ def run(func: Callable[..., Any]) -> Callable[..., Any]:
     """A decorator of func(state, ...): on HorovodInternalError the state is restored to its last
     commit, all ranks reconnect, and the function starts again.
 
-    Raises that error if not all ranks reconnect: a lost one does not, and a cluster with
-    restart=True starts all ranks again. HOROVOD_ELASTIC_RESET_LIMIT: limit of retries.
+    Raises HorovodInternalError if not all ranks reconnect. A lost rank never does; a cluster with
+    restart=True then starts all ranks again. HOROVOD_ELASTIC_RESET_LIMIT: limit of retries.
     """
 
     @functools.wraps(func)

@@ -1,6 +1,6 @@
-"""This process's rank: submits operations by name, and runs them in the agreed order.
+"""Submits this rank's operations by name, and runs them in the order that all ranks agree on.
 
-Any thread submits. The engine's thread receives the order from rank 0's coordinator and runs one
+Any thread may submit. The engine's thread receives the order from rank 0's coordinator and runs one
 operation after another.
 """
 
@@ -41,7 +41,7 @@ class Engine:
     Attributes:
         rank, size: this process's rank, and the number of ranks.
         hosts: for each rank a string that is equal for ranks on one host.
-        sets: the ranks of each process set by number; 0 has all.
+        sets: the ranks of each process set, by the set's number; set 0 has all ranks.
     """
 
     def __init__(self, place: Place, number: int, identity: str, timeout_s: float):
@@ -72,12 +72,14 @@ class Engine:
     def submit(
         self, call: Message, name: str, arrays: Sequence[Array] = (), set_id: int = 0
     ) -> Future[Any]:
-        """Returns a Future of the operation's result; it fails with HorovodInternalError.
+        """Returns a Future of the operation's result, which raises HorovodInternalError if the
+        operation fails.
 
         Args:
-            call: the operation as compared between the ranks; see hearth.horovod.agreement.
-            arrays: contiguous; must not change until the result is available. all_reduce and
-                broadcast store the result in them.
+            call: the operation's fields, which are compared between the ranks; see
+                hearth.horovod.agreement.
+            arrays: contiguous arrays, which must not change until the result is available.
+                all_reduce and broadcast store the result in them.
 
         Raises:
             ValueError: an operation of this name is in flight in the process set, or this rank is
@@ -89,7 +91,8 @@ class Engine:
         return self._send((set_id, name), {"set": set_id, "name": name, "call": call}, arrays)
 
     def join(self) -> Future[int]:
-        """Adds zeros to the others' reductions until all ranks have joined; the last one's rank."""
+        """Adds zeros to the others' reductions until all ranks have joined; returns the last one's
+        rank."""
         return self._send(_JOIN, {"join": True}, ())
 
     def _send(self, key: tuple[int, str], message: Message, arrays: Sequence[Array]) -> Future[Any]:
@@ -112,7 +115,8 @@ class Engine:
         return future
 
     def close(self) -> None:
-        """Leaves; operations in flight fail, also on ranks that wait for this one. Idempotent."""
+        """Leaves the group; operations in flight fail, also on ranks that wait for this one.
+        Idempotent."""
         self._end("this rank has called shutdown()")
         self._link.close()
         self._thread.join()
@@ -151,7 +155,7 @@ class Engine:
         with self._lock:
             own = [self._pending.pop((each["set"], each["name"]), None) for each in batch]
             if self._ended and None in own:
-                return  # close() has failed them
+                return  # close() has already failed them
         calls = [response["operation"] for response in batch]
         arrays = [
             list(submitted.arrays) if submitted else _zeros(call)
@@ -234,7 +238,7 @@ class Engine:
 
 
 def _zeros(call: Message) -> list[Array]:
-    """The input of a rank that has joined."""
+    """Zeros as the input of a rank that has joined."""
     pairs = zip(call.get("shapes", ()), call.get("dtypes", ()), strict=True)
     return [np.zeros(math.prod(shape), storage_of(kind)).reshape(shape) for shape, kind in pairs]
 

@@ -12,7 +12,8 @@ class HorovodInternalError(HearthError):
     for good, so that the ranks cannot reconnect.
     """
 
-    def __init__(self, text: str = "", lost: bool = False):  # TensorFlow's errors call it bare
+    # TensorFlow's errors call it without arguments.
+    def __init__(self, text: str = "", lost: bool = False):
         super().__init__(text)
         self.lost = lost
 

@@ -20,7 +20,7 @@ from hearth.horovod.errors import HorovodInternalError
 from hearth.horovod.objects import pickler
 from hearth.horovod.rendezvous import LAUNCHER
 
-# Once a rank has failed, how long the others may take to exit by themselves.
+# After a rank has failed, how long the others have to exit by themselves.
 _LAST_WAIT_S = 5.0
 _FUNCTION = (sys.executable, "-m", "hearth.horovod.function_rank")
 
@@ -47,7 +47,8 @@ def run(
         The return values of all ranks, in rank order.
 
     Raises:
-        RuntimeError: a rank failed or was killed; with its error. The others are terminated.
+        RuntimeError: a rank failed or was killed; the message has its error. The others are
+            terminated.
     """
     program = pickler().dumps((func, tuple(args), dict(kwargs or {})))
     world = num_proc if np is None else np
@@ -63,7 +64,7 @@ def run_command(np: int, command: Sequence[str]) -> None:
 @dataclass(frozen=True)
 class _Failure:
     text: str
-    is_echo: bool  # of another rank's failure
+    is_echo: bool  # a consequence of another rank's failure
 
 
 class _Ranks:
@@ -131,7 +132,7 @@ class _Ranks:
         with self._lock:
             self._texts.append(message)
             for channel in self._channels.values():
-                with suppress(OSError):  # it has ended, which its thread reports
+                with suppress(OSError):  # the rank has ended; its thread reports that
                     channel.send(message)
 
     def _wait(self) -> None:
@@ -157,5 +158,5 @@ def variables(rank: int, given: Mapping[str, Any]) -> dict[str, str]:
 
 
 def is_echo(error: BaseException) -> bool:
-    """Whether an error may be a consequence of another rank's."""
+    """Whether an error may be a consequence of another rank's failure."""
     return isinstance(error, HorovodInternalError | ConnectionError)

@@ -1,4 +1,4 @@
-"""Names for operations without one: numbered equally on all ranks."""
+"""Names for unnamed operations, numbered equally on all ranks."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import itertools
 from collections import defaultdict
 from collections.abc import Iterator
 
-# Number of joins since the ranks connected: before a join, some had submitted more operations.
+# Number of joins since the ranks connected. Part of the names, because before a join some ranks
+# have submitted more operations than others.
 _joins = 0
 _numbers: defaultdict[tuple[str, int], Iterator[int]] = defaultdict(itertools.count)
 
 
 def of_operation(kind: str, name: str | None, set_id: int) -> str:
-    """The name by which ranks match an operation: different kinds have different names.
+    """The name by which ranks match an operation, which includes its kind.
 
     Ranks must submit unnamed operations of a process set in the same order.
     """

@@ -34,10 +34,11 @@ def broadcast_object(
     name: str | None = None,
     process_set: ProcessSet = global_process_set,
 ) -> Any:
-    """The object of rank `root_rank`, on all ranks; it is unpickled, so they must trust each other.
+    """The object of rank `root_rank`, on all ranks. It is unpickled, so the ranks must trust each
+    other.
 
     Raises:
-        HorovodInternalError: a rank was lost. PickleError, TypeError: it cannot be pickled.
+        HorovodInternalError: a rank was lost. PickleError, TypeError: the object cannot be pickled.
     """
     number = calls.set_id(process_set)
     name = names.of_operation("broadcast_object", name, number)

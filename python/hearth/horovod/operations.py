@@ -1,7 +1,7 @@
 """Runs one agreed operation on NumPy arrays through the core's collective.
 
 Data types have Horovod's names; bfloat16 arrays are stored as uint16, as NumPy lacks the type. Data
-that is only moved is sent as bytes.
+that is not reduced is sent as bytes.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Exchange:
 
     @property
     def has_ended(self) -> bool:
-        """Whether it failed because the member with its rendezvous has ended."""
+        """Whether it failed because the member that runs its rendezvous has ended."""
         return self._ranks is not None and self._ranks.rendezvous_ended
 
     def close(self) -> None:
@@ -45,7 +45,8 @@ class Exchange:
             self._ranks.close()
 
     def run(self, operation: str, *arrays: Array, **how: Any) -> None:
-        """Runs an operation of the core: (output, input); alone, copies the input to the output."""
+        """Runs an operation of the core on (output, input). If there is only one member, copies the
+        input to the output."""
         from hearth.native import _core
 
         if self._ranks is None:
@@ -59,7 +60,7 @@ class Exchange:
             self._ranks.submit(request)(self._ranks.timeout_s)
 
     def gathered(self, array: Array) -> list[Array]:
-        """The arrays of all members, of equal shapes."""
+        """The arrays of all members, which must have equal shapes."""
         output = np.empty((self.size, array.nbytes), np.uint8)
         self.run("all_gather", output.reshape(-1), bytes_of(array))
         return [row.view(array.dtype).reshape(array.shape) for row in output]
@@ -107,7 +108,7 @@ def _product(exchange: Exchange, work: Array, _: str) -> None:
 
 
 def _adasum(exchange: Exchange, work: Array, _: str) -> None:
-    """Adds pairs of vectors, each minus half of its projection on the other."""
+    """Adds pairs of vectors, each minus half of the other's projection on it."""
     parts = [part.astype(np.float64) for part in exchange.gathered(work)]
     while len(parts) > 1:
         parts = [_adasum_of(*parts[i : i + 2]) for i in range(0, len(parts), 2)]
@@ -128,7 +129,7 @@ _REDUCTIONS: dict[str, Callable[[Exchange, Array, str], None]] = {
 
 
 def _reducible(flat: Array, kind: str) -> tuple[Array, Callable[[], object]]:
-    """An array for the core to reduce in place, and a function that converts it back."""
+    """(an array that the core can reduce in place, a function that converts it back to `flat`)."""
     if kind == "bfloat16":
         wide = (flat.astype(np.uint32) << 16).view(np.float32)
         return wide, lambda: flat.__setitem__(slice(None), _rounded(wide))
@@ -148,7 +149,7 @@ def _rounded(wide: Array) -> Array:
 
 
 def _scale(work: Array, factor: float) -> None:
-    """Multiplies in place: integers in float64, then truncated; float16 in float32."""
+    """Multiplies in place: integers as float64, then truncated; float16 as float32."""
     if factor == 1.0 or not work.size:
         return
     if work.dtype.kind in "iub":
@@ -204,7 +205,7 @@ def all_to_all(exchange: Exchange, operation: Mapping[str, Any], array: Array) -
 def reduce_scatter(
     exchange: Exchange, operation: Mapping[str, Any], arrays: Sequence[Array]
 ) -> list[Array]:
-    """This member's rows of each reduction; the first members have one more row if needed.
+    """This member's rows of each reduction; the first members get one more row if necessary.
     Overwrites the arrays."""
     all_reduce(exchange, operation, arrays)
     results = []

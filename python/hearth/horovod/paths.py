@@ -9,7 +9,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 _PACKAGE = "hearth.horovod."
-# The modules whose names each path exports; a path with others below it is a package.
+# The modules whose names each path exports. A path is a package if other paths are below it.
 _HOMES: dict[str, tuple[str, ...]] = {
     "common": (),
     "common.basics": ("basics", "reductions"),

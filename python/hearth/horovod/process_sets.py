@@ -21,8 +21,8 @@ class ProcessSet:
     ranks: list[int] | None = None
 
     def __init__(self, ranks_or_comm: Sequence[int]):
-        """Raises ValueError for anything but a sequence of distinct ranks, such as an MPI
-        communicator."""
+        """Raises ValueError unless `ranks_or_comm` is a sequence of distinct ranks: MPI
+        communicators are not supported."""
         try:
             ranks = [int(rank) for rank in ranks_or_comm]
         except TypeError:
@@ -91,10 +91,10 @@ global_process_set = _Global()
 
 
 def add_process_set(process_set: ProcessSet | Sequence[int]) -> ProcessSet:
-    """Registers a process set; all ranks call it with the same one. Returns it.
+    """Registers a process set, and returns it. All ranks call it with the same set.
 
     Raises:
-        ValueError: it has no ranks, or unknown ones, or is registered already.
+        ValueError: the set has no ranks or unknown ranks, or is registered already.
         HorovodInternalError: the ranks passed different sets.
     """
     if not isinstance(process_set, ProcessSet):
@@ -117,7 +117,8 @@ def add_process_set(process_set: ProcessSet | Sequence[int]) -> ProcessSet:
 
 
 def remove_process_set(process_set: ProcessSet) -> bool:
-    """Removes a process set; all ranks call it. False if it is not registered, or is global."""
+    """Removes a process set; all ranks call it. Returns False if the set is not registered, or
+    global."""
     number = process_set.process_set_id
     if not number or number not in current.engine().sets:
         return False
@@ -127,7 +128,7 @@ def remove_process_set(process_set: ProcessSet) -> bool:
 
 
 def get_process_set_ids_and_ranks() -> dict[int, list[int]]:
-    """The ranks of each registered process set by number."""
+    """The ranks of each registered process set, by the set's number."""
     return {number: list(ranks) for number, ranks in current.engine().sets.items()}
 
 
@@ -135,5 +136,5 @@ def register(process_sets: Any) -> None:
     """Implements the argument `process_sets` of init()."""
     global_process_set.ranks = list(range(current.engine().size))
     for each in process_sets if isinstance(process_sets, list | tuple) else ():
-        each.process_set_id = None  # from an earlier group
+        each.process_set_id = None  # it may be from an earlier group
         add_process_set(each)

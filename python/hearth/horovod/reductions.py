@@ -29,7 +29,7 @@ def chosen(op: int | None, average: bool | None) -> int:
         return Average if average else Sum
     op = Average if op is None else op
     if op not in _NAMES:
-        raise invalid(f"op={op!r}: must be Average, Sum, Adasum, Min, Max or Product")
+        raise invalid(f"op={op!r}: it must be Average, Sum, Adasum, Min, Max or Product")
     return op
 
 

@@ -21,7 +21,7 @@ _launched: Launched | None = None
 
 
 def find() -> Place:
-    """This process's rank; alone if nothing indicates other ranks."""
+    """This process's place; the only rank if nothing indicates other ranks."""
     if (launcher := launched()) is not None:
         return launcher.place
     if (place := here()) is not None:
@@ -34,8 +34,8 @@ def find() -> Place:
 def identity() -> str:
     """A string that is equal for ranks which share a host and see the same GPUs.
 
-    A node of a cluster sees only its own GPUs, so a program that selects a GPU by local rank must
-    get the first one.
+    A node of a cluster sees only its own GPUs. Nodes with different GPUs count as different hosts,
+    so that a program which selects a GPU by local rank selects the first one.
     """
     host = socket.gethostname()
     gpus = os.environ.get("CUDA_VISIBLE_DEVICES") if here() is not None else ""
@@ -54,7 +54,7 @@ class Launched:
     """The connection of a started process to the launcher.
 
     Attributes:
-        place: this process's. program: the pickled function to run; empty: none.
+        place: this process's place. program: the pickled function to run; empty: none.
     """
 
     def __init__(self, descriptor: int):

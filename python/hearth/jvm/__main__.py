@@ -1,4 +1,4 @@
-"""The process: serves the JVM that started it, until that sends no more requests or ends."""
+"""Serves the JVM that started this process, until the JVM sends no more requests or ends."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from contextlib import suppress
 
 
 def main() -> int:
-    """Returns the exit status. The environment has the JVM's port and secret, in the variables of
-    spark-submit."""
-    # The JVM gets Ctrl-C, too, and decides about this process.
+    """Returns the exit status. The JVM's port and secret are in spark-submit's environment
+    variables."""
+    # Ctrl-C also interrupts the JVM, which decides when this process ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_jvm, name="hearth-end", daemon=True).start()
     from hearth.jvm import answers, gateway

@@ -1,4 +1,5 @@
-"""Dispatches requests of the JVM, each in a thread, to the function of the request's name."""
+"""Dispatches each request of the JVM, in a separate thread, to the function that the request
+names."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from hearth.native.failure import Failure
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# Modules by the first part of a request's name: the functions are in `ANSWERS`.
+# Modules by the first part of a request's name; a module's functions are in its `ANSWERS`.
 _MODULES = {
     "caffe": "hearth.jvm.caffe",
     "program": "hearth.jvm.programs",
@@ -76,7 +77,7 @@ def _call(request: Any) -> Call:
 
 
 def failure_of(error: BaseException) -> tuple[Failure, str]:
-    """(the failure for the JVM, the traceback if it is a defect or "")."""
+    """(failure for the JVM, traceback). Only a defect has a traceback; otherwise it is ""."""
     from hearth.caffeonspark.command_line import is_expected, one_line
 
     expected = isinstance(error, Exception) and is_expected(error)

@@ -1,7 +1,7 @@
-"""Serves com.yahoo.ml.caffe's CaffeOnSpark, Config and DataSource by the Python CaffeOnSpark.
+"""Serves com.yahoo.ml.caffe's CaffeOnSpark, Config and DataSource with the Python CaffeOnSpark.
 
-A Config is sent as its flags and later changes: it is created for each request, so this process
-keeps no state between them.
+A request contains a Config's flags and later changes. Each request recreates the Config, so this
+process keeps no state between requests.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ def _source(call: Call, name: str) -> Source:
 
 
 def _get(call: Call) -> Any:
-    """One setting; without a name, only validates all."""
+    """The setting `name`; without a name only validates all settings."""
     config = _config(call, call.arguments["config"])
     name = call.arguments["name"]
     return getattr(config, name) if name else None
 
 
 def _fed_layer(call: Call) -> tuple[int, str]:
-    """Its index in the net, and its source_class."""
+    """The data layer's index in the net, and its source_class."""
     config, training = _config(call, call.arguments["config"]), call.arguments["training"]
     named = config.data_layer(training)["source_class"]
     return config.data_layer_id(training), named

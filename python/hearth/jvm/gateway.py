@@ -14,8 +14,7 @@ _attaching = threading.Lock()
 
 
 def connect() -> Any:
-    """The gateway to the JVM, which pyspark uses from now on. Child processes do not get its
-    secret.
+    """Connects pyspark to the JVM; returns the gateway. Child processes do not inherit its secret.
 
     Raises:
         Py4JError: the JVM has ended, or another one listens on its port.

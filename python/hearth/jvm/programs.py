@@ -1,4 +1,4 @@
-"""Command lines of main classes run by spark-submit, with the same code as without a JVM.
+"""Runs the command lines of spark-submit's main classes, with the same code as without a JVM.
 
 The program creates its SparkContext in the requesting JVM.
 """
@@ -34,7 +34,7 @@ def _inference(call: Call) -> int:
 
 
 def _started(session: SparkSession) -> None:
-    """Does nothing: the JVM ends its context when it is interrupted."""
+    """Does nothing, because an interrupted JVM ends its SparkContext itself."""
 
 
 ANSWERS: dict[str, Answer] = {

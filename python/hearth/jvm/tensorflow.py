@@ -42,8 +42,8 @@ def _save(call: Call) -> None:
 
 
 def inference(arguments: Sequence[str]) -> int:
-    """The program: reads TFRecord files, writes outputs as JSON lines to a folder. Returns the
-    status.
+    """The program Inference: reads TFRecord files, and writes its outputs as JSON lines to a
+    folder. Returns the exit status.
 
     Raises:
         ValueError: an invalid flag.

@@ -6,7 +6,7 @@
     model = estimator.setInputCols(["image"]).setEpochs(20).setWorkers(2).fit(frame)
     model.transform(frame)
 
-functions over columns: map_blocks and reduce_blocks; and inference: predict.
+Also functions over columns (map_blocks, reduce_blocks), and inference (predict).
 
 Importing this package loads neither pyspark nor PyTorch.
 """

@@ -26,8 +26,8 @@ class Blocks:
     """A function over columns; sent to tasks.
 
     `program`: the pickled function; `columns`: names for messages and results; `read`: the columns
-    with their values; `single`: those that become float32; `tensors`: whether it takes PyTorch
-    tensors.
+    that contain their values; `single`: columns of `read` that are converted to float32; `tensors`:
+    whether the function takes PyTorch tensors.
     """
 
     program: bytes
@@ -37,7 +37,7 @@ class Blocks:
     single: tuple[str, ...] = ()
 
     def function(self) -> Any:
-        """Runs code that the session's driver sent; the process caches the result."""
+        """Unpickles the function, which the session's driver sent; the process caches it."""
         key = hashlib.sha256(self.program).hexdigest()
         return model_thread.kept("blocks", key, lambda: pickle.loads(self.program))
 
@@ -45,7 +45,7 @@ class Blocks:
 def mapped(
     spec: Blocks, kept: tuple[str, ...], made: pa.Schema, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Yields each batch's kept columns and the new ones."""
+    """Yields each batch's kept columns and the new columns."""
     function = spec.function()
     for batch in batches:
         found = _called(spec, function, _block(spec, batch), made.names)
@@ -114,7 +114,7 @@ def unpacked(data: bytes) -> dict[str, np.ndarray]:
 
 def _packed(parts: Mapping[str, np.ndarray]) -> bytes:
     buffer = io.BytesIO()
-    # By number: a column may have the name of one of savez()'s parameters.
+    # Positional arguments, because a column may have the name of one of savez()'s parameters.
     np.savez(buffer, *parts.values(), np.array(list(parts)))
     return buffer.getvalue()
 
@@ -131,11 +131,9 @@ def _block(spec: Blocks, batch: pa.RecordBatch) -> list[np.ndarray]:
 def _called(
     spec: Blocks, function: Any, block: list[np.ndarray], names: Sequence[str] = ()
 ) -> dict[str, np.ndarray]:
-    """The function's results for some arrays, by name; a single array belongs to `names`."""
-    if spec.tensors:
-        found = _with_tensors(spec, function, block)
-    else:
-        found = function(*block)
+    """The function's results by name. A result that is a single array gets the only name in
+    `names`."""
+    found = _with_tensors(spec, function, block) if spec.tensors else function(*block)
     if hasattr(found, "_asdict"):
         found = found._asdict()
     if not isinstance(found, Mapping) and len(names) == 1:
@@ -170,7 +168,8 @@ def _check_names(found: Mapping[str, Any], wanted: list[str]) -> None:
 
 
 def _row_of(spec: Blocks, function: Any, block: list[np.ndarray]) -> dict[str, np.ndarray]:
-    """One row of a block. Raises ValueError if its shape differs from that of the rows."""
+    """Reduces a block to one row. Raises ValueError if its shape differs from the shape of the
+    block's rows."""
     names = list(dict.fromkeys(spec.columns))
     found = _called(spec, function, block, names)
     _check_names(found, names)

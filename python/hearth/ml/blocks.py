@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from hearth.errors import invalid
 from hearth.ml import block_tasks
+from hearth.ml.executor_prediction import arrow_schema
 from hearth.spark.stage_columns import StageFrame, check_new, stage_frame
 
 if TYPE_CHECKING:
@@ -36,16 +37,18 @@ def map_blocks(
     """The frame with new columns that `function` computes from each block.
 
     Args:
-        function: gets an array per column by the names of its parameters, [rows, ...], and returns
-            a dict of arrays by the names of the new columns, with the block's number of rows, or
-            one array if `outputs` names one column. It may use NumPy or TensorFlow (whose functions
-            accept arrays), be a Keras model or a PyTorch module, or have a parameter annotated
-            `torch.Tensor`: the last two get tensors. It is sent to the executors by cloudpickle.
+        function: its parameters are names of columns, for each of which it gets an array [rows,
+            ...]. It returns a dict of arrays by the names of the new columns, each with the block's
+            number of rows, or one array if `outputs` names one column. It may use NumPy or
+            TensorFlow (whose functions accept arrays), or be a Keras model. A PyTorch module, or a
+            function with a parameter annotated `torch.Tensor`, gets tensors. It is sent to the
+            executors by cloudpickle.
         frame: columns of numbers, arrays of one length, Spark ML's vectors. A null in a column that
             the function reads is an error, as is a result that does not fit its column's type.
-        outputs: Spark types of the new columns: "z double, w array<float>". Without it a job
-            infers them from the first two rows.
-        columns: the columns to read, in the order of the parameters, if the names differ.
+        outputs: Spark types of the new columns: "z double, w array<float>"; None: a job infers them
+            from the first two rows.
+        columns: the columns to read, in the order of the parameters, if the parameters have other
+            names.
         trim: return only the new columns, which may have a different number of rows.
 
     Raises:
@@ -56,10 +59,10 @@ def map_blocks(
     spec, table = _prepared("map_blocks", function, frame, columns)
     made = _types(spec, table) if outputs is None else _parsed(outputs)
     if trim:
-        task = partial(block_tasks.mapped, spec, (), _arrow_schema(made))
+        task = partial(block_tasks.mapped, spec, (), arrow_schema(made))
         return table.only_read().mapInArrow(task, made)
     check_new("map_blocks", frame, made.names)
-    task = partial(block_tasks.mapped, spec, table.kept, _arrow_schema(made))
+    task = partial(block_tasks.mapped, spec, table.kept, arrow_schema(made))
     found = table.frame.mapInArrow(task, StructType([*table.kept_fields(), *made.fields]))
     return found.toDF(*frame.columns, *made.names)
 
@@ -67,17 +70,17 @@ def map_blocks(
 def reduce_blocks(
     function: Callable[..., Any], frame: DataFrame, columns: Sequence[str] | None = None
 ) -> dict[str, np.ndarray]:
-    """Reduces rows: `function` makes one row of each block, then one of two such rows, and so on.
+    """Reduces all rows to one: `function` reduces each block to one row, then pairs of such rows.
 
     Args:
-        function: as of map_blocks(); returns, for each column that it reads, one row of that
-            column's shape by its name. It must not depend on the order of rows. A parameter may
-            also be named after the column with the suffix "_input".
-        frame: as of map_blocks().
-        columns: as of map_blocks().
+        function: as for map_blocks(), but returns one row for each column that it reads, by the
+            column's name and in the shape of its rows. The result must not depend on the order of
+            rows. A parameter may also be the column's name with the suffix "_input".
+        frame: as for map_blocks().
+        columns: as for map_blocks().
 
     Returns:
-        An array for each column. The last rows, one per partition, are reduced in this process.
+        An array for each column. The rows of the partitions, one each, are reduced in this process.
 
     Raises:
         ValueError: there are no rows, or the results do not have the shape of the rows.
@@ -107,7 +110,7 @@ def _prepared(
         names = [_column_of(name, frame.columns) for name in names]
     table = stage_frame(call, frame, names)
     tensors = _takes_tensors(function)
-    # A module's weights are float32.
+    # Vectors become float32, the type of a module's weights.
     single = table.vectors if tensors else ()
     program = cloudpickle.dumps(function)
     return block_tasks.Blocks(program, tuple(names), table.read, tensors, single), table
@@ -119,7 +122,7 @@ def _column_of(parameter: str, known: Sequence[str]) -> str:
 
 
 def _parameters(function: Callable[..., Any]) -> list[str]:
-    """Names of the function's arguments. Raises ValueError if they are unknown."""
+    """Names of the function's parameters. Raises ValueError if they are unknown."""
     called = getattr(function, "forward", None) if _is_module(function) else function
     try:
         parameters = list(inspect.signature(cast(Any, called)).parameters.values())
@@ -140,7 +143,7 @@ def _is_module(function: Any) -> bool:
 
 
 def _takes_tensors(function: Any) -> bool:
-    """Whether it takes PyTorch tensors instead of arrays."""
+    """Whether the function takes PyTorch tensors instead of arrays."""
     if _is_module(function):
         return True
     notes = getattr(function, "__annotations__", {})
@@ -171,9 +174,3 @@ def _parsed(outputs: str) -> Any:
     if not isinstance(schema, StructType):
         raise invalid(f'outputs is {outputs!r}: name columns and types ("z double")')
     return schema
-
-
-def _arrow_schema(schema: Any) -> Any:
-    from pyspark.sql.pandas.types import to_arrow_schema
-
-    return to_arrow_schema(schema)

@@ -1,4 +1,4 @@
-"""Tasks of CaffeModel: add the net's blobs to each row."""
+"""Tasks of CaffeModel, which add the net's blobs to each row."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ class BlobColumns:
 
 
 def add_blobs(spec: BlobColumns, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yields each batch's kept columns and the blobs; nulls for rows that the net cannot use.
+    """Yields each batch's kept columns and the blobs, which are null for rows that the net cannot
+    use.
 
     A separate thread reads the batches.
     """
@@ -38,7 +39,7 @@ def add_blobs(spec: BlobColumns, batches: Iterator[pa.RecordBatch]) -> Iterator[
     try:
         for found in features_task(spec.predict, rows.numbered(batches)):
             if POSITION in found.schema.names and found.column(POSITION).null_count == 0:
-                continue  # names of invalid rows, for features()
+                continue  # the names of invalid rows, which only features() needs
             numbers = [int(name) for name in found.column("SampleID").to_pylist()]
             if numbers:
                 blobs = [found.column(name) for name in made.names]
@@ -58,10 +59,11 @@ class _NumberedRows:
         self.count = 0  # rows so far
 
     def numbered(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The columns of the net's layer, with rows named by their number in the partition.
+        """The columns of the net's layer, and a column `id` with each row's number in the
+        partition.
 
-        Never waits for results: invalid rows have none. The rings to and from the net limit how far
-        ahead it reads.
+        Does not wait for results, because invalid rows have none. The rings to and from the net
+        limit how far it reads ahead.
         """
         read = self._spec.read
         for batch in batches:

@@ -44,11 +44,13 @@ class _Columns(HasFeaturesCol, HasLabelCol, _HasBlobs):
     """Params of estimator and model."""
 
     def setFeaturesCol(self, value: str) -> Any:
-        """Sets featuresCol: for the layer's first column (`data`, or its first top)."""
+        """Sets featuresCol: the column to use for the layer's first column (`data`, or its first
+        top)."""
         return self._set(featuresCol=value)
 
     def setLabelCol(self, value: str) -> Any:
-        """Sets labelCol: for the layer's second column (`label`, or its second top)."""
+        """Sets labelCol: the column to use for the layer's second column (`label`, or its second
+        top)."""
         return self._set(labelCol=value)
 
     def _named(self, dataset: Any, conf: Config, is_training: bool) -> Any:
@@ -59,7 +61,7 @@ class _Columns(HasFeaturesCol, HasLabelCol, _HasBlobs):
         )
         tops = [top["name"] for top in _tops_of(layer)]
         own = (tops if layer["type"] == "CoSData" else ["data", "label"])[:2]
-        given = {}  # the user's columns, by the layer's
+        given = {}  # the user's columns by the layer's columns
         for name, known in zip(own, (self.featuresCol, self.labelCol), strict=False):
             column = self.getOrDefault(known) if self.isSet(known) else name
             needed = is_training and self.isSet(known)
@@ -83,11 +85,11 @@ class CaffeEstimator(
     DefaultParamsReadable,  # type: ignore[type-arg]
     DefaultParamsWritable,
 ):
-    """Trains a Caffe net on executors by hearth.caffeonspark.
+    """Trains a Caffe net on executors, with hearth.caffeonspark.
 
     Requires `conf` and `modelDir`; each fit() writes a new model there. Rows where
-    validationIndicatorCol is true, or a share of them by validationFraction, are not trained on:
-    the TEST net validates on them as the solver specifies (test_interval, test_iter).
+    validationIndicatorCol is true, or the share of all rows that validationFraction sets, are not
+    trained on: the TEST net validates on them as the solver specifies (test_interval, test_iter).
     """
 
     def __init__(self, conf: str = "", modelDir: str = ""):
@@ -105,21 +107,21 @@ class CaffeEstimator(
             if not self.isDefined(known):
                 raise invalid(f"CaffeEstimator needs {known.name}: {known.doc}")
         model = CaffeModel()
-        place = f"{self.getModelDir().rstrip('/')}/{model.uid}"
-        texts = self._texts(place)
+        prefix = f"{self.getModelDir().rstrip('/')}/{model.uid}"
+        texts = self._texts(prefix)
         spark = dataset.sparkSession
-        flags = {"model": f"{place}.caffemodel", "devices": self.getDevices()}
+        flags = {"model": f"{prefix}.caffemodel", "devices": self.getDevices()}
         if self.isSet(self.clusterSize):
             flags["clusterSize"] = self.getClusterSize()
         trained = self._train(dataset, Config.of_texts(spark, flags, texts))
-        model._keep(f"{place}.caffemodel", texts)
+        model._keep(f"{prefix}.caffemodel", texts)
         model._history = trained.history_rows
         return self._copyValues(model)
 
-    def _texts(self, place: str) -> Texts:
+    def _texts(self, prefix: str) -> Texts:
         """The prototxts with the Params applied; snapshots go next to the model."""
         texts = read_texts(self.getConf())
-        changes: dict[str, Any] = {"snapshot_prefix": json.dumps(place.removeprefix("file:"))}
+        changes: dict[str, Any] = {"snapshot_prefix": json.dumps(prefix.removeprefix("file:"))}
         for known, field in ((self.maxIter, "max_iter"), (self.baseLr, "base_lr")):
             if self.isSet(known):
                 changes[field] = self.getOrDefault(known)
@@ -139,7 +141,7 @@ class CaffeEstimator(
 
 
 def _hashed(dataset: Any) -> list[str]:
-    """The columns whose hash divides the rows: those that Spark can hash."""
+    """The columns by whose hash rows are divided: all columns that Spark can hash."""
     names = [name.lower() for name in dataset.columns]
     fields = (f for f in dataset.schema.fields if names.count(f.name.lower()) == 1)
     return [f.name for f in fields if not re.search(r"map|variant", f.dataType.simpleString())]
@@ -164,9 +166,9 @@ class CaffeModel(
     DefaultParamsReadable,  # type: ignore[type-arg]
     DefaultParamsWritable,
 ):
-    """A trained net: transform() adds the blobs, each array<float>, to each row.
+    """A trained net; transform() adds the blobs, each an array<float>, to each row.
 
-    Rows that the net cannot use (an undecodable image, for instance) get nulls.
+    Rows that the net cannot use, e.g. with an undecodable image, get nulls.
     """
 
     modelPath = Param(Params._dummy(), "modelPath", "the .caffemodel", TypeConverters.toString)
@@ -220,7 +222,7 @@ class CaffeModel(
         table, kept = stage_columns.with_copies(dataset)
         rows = self._named(table, conf, False)
         frame = DataSource(spark).fromDataFrame(conf, rows, False).frame(blobs, kept)
-        # The tasks number the rows themselves.
+        # Without `id` and SampleID, because the tasks number the rows.
         read = tuple(name for name in frame.columns if name not in (*kept, "id", "SampleID"))
         types = "".join(frame.schema[name].json() for name in read)
         spec = BlobColumns(predict_spec(conf, "features", spark, types), read, kept)

@@ -1,4 +1,4 @@
-"""A Keras model as a function of NumPy arrays; independent of the backend; does not load Keras."""
+"""A Keras model as a function of NumPy arrays. Independent of the backend; does not load Keras."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class KerasPredictor:
         self._kinds = [str(value.dtype) for value in getattr(model, "inputs", None) or []]
 
     def __call__(self, *arrays: np.ndarray) -> Any:
-        """The model's output, several as a tuple. Raises ValueError for values that its inputs
-        cannot hold."""
+        """The model's output; several outputs as a tuple. Raises ValueError for values that its
+        inputs cannot represent."""
         if len(self._kinds) == len(arrays):
             same = len(self._names) == len(arrays)
             names = self._names if same else [f"{i}" for i in range(len(arrays))]

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from hearth.cluster import results
-from hearth.ml.training_spec import TrainingCode, TrainingSpec, loader_map, report_epoch
+from hearth.ml.training_spec import TrainingCode, TrainingSpec, loader_map, report_epoch, summary_of
 
 KEPT = 2  # number of checkpoints
 
@@ -18,8 +18,8 @@ KEPT = 2  # number of checkpoints
 def train(given: tuple[TrainingSpec, bytes, bytes, str], ctx: Any) -> None:
     """Runs on every rank; rank 0 returns the model as a .keras file, and the history.
 
-    `given`: the training, the pickled TrainingCode, an initial .keras file or b"", and the folder
-    for checkpoints or "".
+    `given`: the training's specification, the pickled TrainingCode, an initial .keras file or b"",
+    and the folder for checkpoints or "".
     """
     spec, pickled, initial, folder = given
     use_backend(spec.backend)
@@ -37,7 +37,7 @@ def train(given: tuple[TrainingSpec, bytes, bytes, str], ctx: Any) -> None:
         "map": loader_map(code.transformation),
         "workers": spec.threads,
     }
-    open_loader = partial(ctx._loader, Loader)  # arrays, also with a TorchContext
+    open_loader = partial(ctx._loader, Loader)  # returns arrays, even with a TorchContext
     how = {**options, "shuffle": spec.shuffle}
     loader = open_loader("train", spec.batch_size, None, how)
     held = None
@@ -50,19 +50,13 @@ def train(given: tuple[TrainingSpec, bytes, bytes, str], ctx: Any) -> None:
     trainer.fit(loader, held, partial(_after_epoch, ctx, trainer, kept))
     outputs = trainer.outputs()
     if ctx.share()[0] == 0 and outputs:
-        give(ctx, {"output": outputs, **_summary(trainer)}, trainer.archive())
+        about = {"output": outputs, "summary": summary_of(spec, trainer.run)}
+        give(ctx, about, trainer.archive())
 
 
 def use_backend(name: str) -> None:
     """Selects Keras' backend, in a process that has not loaded Keras."""
     os.environ["KERAS_BACKEND"] = name
-
-
-def _summary(trainer: Any) -> dict[str, Any]:
-    run = trainer.run
-    best = run["stop"]["best_epoch"] if trainer.spec.keeps_best else -1
-    early = bool(run["stopped"]) and run["epoch"] < trainer.spec.epochs
-    return {"summary": {"history": run["history"], "best_epoch": best, "stopped_early": early}}
 
 
 def _after_epoch(ctx: Any, trainer: Any, kept: Any, row: dict[str, Any]) -> None:
@@ -72,7 +66,8 @@ def _after_epoch(ctx: Any, trainer: Any, kept: Any, row: dict[str, Any]) -> None
 
 
 class _Checkpoints:
-    """The checkpoints of a training, written and read by rank 0 for all. One thread uses it."""
+    """The checkpoints of a training, which rank 0 writes, and reads for all ranks. Not
+    thread-safe."""
 
     def __init__(self, ctx: Any, folder: str, trainer: Any, loader: Any):
         from hearth.checkpoints.checkpoint_folder import CheckpointFolder
@@ -83,7 +78,7 @@ class _Checkpoints:
         self._ctx, self._trainer, self._loader = ctx, trainer, loader
 
     def save(self) -> None:
-        """Collective: all ranks are at the end of the same epoch."""
+        """Saves a checkpoint. A collective call, at the end of the same epoch on all ranks."""
         from hearth.checkpoints.seal import Part
 
         trainer = self._trainer
@@ -102,7 +97,7 @@ class _Checkpoints:
         self._ctx.mgr.note_commit()
 
     def restore(self) -> None:
-        """Collective: all ranks resume from the newest checkpoint, if there is one."""
+        """Resumes from the newest checkpoint, if there is one. A collective call."""
         found = self._read() if self._trainer.ranks.rank == 0 else b""
         data = self._trainer.ranks.share(found)
         if data:
@@ -128,13 +123,13 @@ def give(ctx: Any, about: dict[str, Any], archive: bytes) -> None:
 
 
 def result_of(cluster: Any) -> dict[str, Any] | None:
-    """Rank 0's result, with its "archive"; None if it sent none."""
+    """Rank 0's result, including its "archive"; None if rank 0 sent no result."""
     about, _, archive = results.joined(cluster.running.watch.values(0)).partition(b"\n")
     return {**json.loads(about), "archive": archive} if about else None
 
 
 def load_archive(data: bytes, objects: Any = None, trusted: bool = False) -> Any:
-    """The model of a .keras file; code in it (Lambda) runs only if trusted."""
+    """The model in a .keras file. Code in the file (Lambda layers) runs only if it is trusted."""
     from pathlib import Path
     from tempfile import TemporaryDirectory
 
@@ -153,7 +148,7 @@ def predictor_of(
 ) -> Callable[..., tuple[Any, ...]]:
     """A trained model as a function of arrays that returns all outputs in order.
 
-    `objects`: the user's pickled classes, or b""; `inputs`: names for messages.
+    `objects`: the user's pickled classes, or b""; `inputs`: names of the arrays, for messages.
     """
     use_backend(backend)
     import keras

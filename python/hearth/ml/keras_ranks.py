@@ -11,7 +11,7 @@ from hearth.errors import invalid
 
 
 class KerasRanks(Protocol):
-    """One process among the ranks. Methods are collective calls of one thread."""
+    """One process among the ranks. Methods are collective calls, which only one thread may make."""
 
     rank: int
     size: int
@@ -20,13 +20,13 @@ class KerasRanks(Protocol):
         """Makes an optimizer apply the mean of the ranks' gradients."""
 
     def total(self, values: list[float]) -> list[float]:
-        """Sums over the ranks, bitwise equal on each."""
+        """The sum of each value over the ranks, bitwise equal on all ranks."""
 
     def share(self, data: bytes) -> bytes:
-        """Rank 0's bytes."""
+        """Returns rank 0's bytes on all ranks."""
 
 
-class Alone:
+class Alone(KerasRanks):
     """A training on one node."""
 
     rank, size = 0, 1
@@ -35,15 +35,13 @@ class Alone:
         """Does nothing: there are no other ranks."""
 
     def total(self, values: list[float]) -> list[float]:
-        """The values themselves: there are no other ranks."""
         return values
 
     def share(self, data: bytes) -> bytes:
-        """The bytes themselves."""
         return data
 
 
-class TensorFlowRanks:
+class TensorFlowRanks(KerasRanks):
     """Uses hearth.tensorflow, in a node of a cluster."""
 
     def __init__(self) -> None:
@@ -53,23 +51,20 @@ class TensorFlowRanks:
         self.rank, self.size, self._hvt = hvt.rank(), hvt.size(), hvt
 
     def join(self, optimizer: Any) -> None:
-        """Makes an optimizer apply the mean of the ranks' gradients."""
         self._hvt.DistributedOptimizer(optimizer)
 
     def total(self, values: list[float]) -> list[float]:
-        """Sums over the ranks, bitwise equal on each."""
         found = self._hvt.allreduce(np.array(values, np.float64), "sum", name="figures")
         return [float(value) for value in found.numpy()]
 
     def share(self, data: bytes) -> bytes:
-        """Rank 0's bytes."""
         [size] = self.total([float(len(data)) if self.rank == 0 else 0.0])
         own = data if self.rank == 0 else bytes(int(size))
         found = self._hvt.broadcast(np.frombuffer(own, np.uint8), name="checkpoint")
         return bytes(found.numpy())
 
 
-class TorchRanks:
+class TorchRanks(KerasRanks):
     """Uses torch.distributed, in a node of a TorchCluster."""
 
     def __init__(self, ctx: Any):
@@ -79,17 +74,15 @@ class TorchRanks:
         self.rank, self.size = dist.get_rank(), dist.get_world_size()
 
     def join(self, optimizer: Any) -> None:
-        """Makes an optimizer apply the mean of the ranks' gradients."""
         own = type(optimizer).apply
 
         def apply(this: Any, grads: Any, trainable_variables: Any = None) -> Any:
             return own(this, _means(list(grads), self.size), trainable_variables)
 
-        # On this object only, so that Keras saves it with its own class.
+        # Changes only this object, so that Keras saves it as its original class.
         object.__setattr__(optimizer, "apply", MethodType(apply, optimizer))
 
     def total(self, values: list[float]) -> list[float]:
-        """Sums over the ranks, bitwise equal on each."""
         import torch
         import torch.distributed as dist
 
@@ -99,7 +92,6 @@ class TorchRanks:
         return found
 
     def share(self, data: bytes) -> bytes:
-        """Rank 0's bytes."""
         import torch
         import torch.distributed as dist
 

@@ -23,9 +23,9 @@ HasBackend: Any = param("backend", "of Keras: tensorflow, torch or jax", TypeCon
 class KerasEstimator(TrainingEstimator, HasBackend):
     """Trains a Keras 3 model on nodes on Spark's executors, which average their gradients.
 
-    Columns of numbers, arrays and vectors of one length become arrays, doubles in Keras' float
-    type; bytes of one length become uint8. A null in one of them is an error, and so is a loss
-    that is not finite.
+    Columns of numbers, arrays and vectors of one length become arrays; doubles are converted to
+    Keras' float type, and bytes of one length to uint8. A null in one of these columns is an error,
+    and so is a loss that is not finite.
     """
 
     def __init__(
@@ -45,14 +45,15 @@ class KerasEstimator(TrainingEstimator, HasBackend):
         """Arguments other than Params are code, which is pickled and saved with the stage.
 
         Args:
-            model: model(**modelArgs) makes the keras.Model, on every worker with the same random
-                seed; or a keras.Model.
-            loss: as compile() accepts it; a list with one for each output. Loss and optimizer may
-                be None if the model is compiled.
+            model: a keras.Model, or a function: model(**modelArgs) returns the keras.Model, on
+                every worker with the same random seed.
+            loss: as compile() accepts it; for several outputs a list with a loss for each. Loss and
+                optimizer may be None if the model is compiled.
             optimizer: its name, or a function: optimizer(learning_rate=…, **optimizerArgs).
             metrics: as compile() accepts them.
             callbacks: Keras callbacks, or functions of the model and the figures of an epoch.
-            scheduler: scheduler(epoch, learning_rate), as of keras.callbacks.LearningRateScheduler.
+            scheduler: scheduler(epoch, learning_rate), as for
+                keras.callbacks.LearningRateScheduler.
             transformation: transformation(batch) changes a minibatch {column: array}, or
                 transformation(batch, seeds), with one seed for each row.
             customObjects: the user's classes by name, for load_model().
@@ -113,7 +114,7 @@ class KerasEstimator(TrainingEstimator, HasBackend):
         else:
             cluster = Cluster(spark, plan)
             cluster.start(NodeProgram(keras_program.train, given))
-        with cluster:  # its exit waits for the ranks
+        with cluster:  # leaving the block waits for the ranks
             cluster.reports.note_params(self._plain_params())
         return keras_program.result_of(cluster)
 
@@ -122,10 +123,10 @@ class KerasEstimator(TrainingEstimator, HasBackend):
 
 
 class KerasModel(TrainedModel, HasBackend):
-    """A trained Keras model: transform() adds a column with its output for each row.
+    """A trained Keras model; transform() adds a column with the model's output for each row.
 
-    It is a .keras file, without pickles; an untrusted loaded model can be used unless it has
-    classes of the user's or Lambda layers.
+    It is saved as a .keras file, without pickles. A model that was loaded as untrusted can be used
+    unless it contains user-defined classes or Lambda layers.
     """
 
     def __init__(self) -> None:
@@ -138,8 +139,8 @@ class KerasModel(TrainedModel, HasBackend):
         """The keras.Model with the trained weights, in this process.
 
         Raises:
-            ValueError, TypeError: from Keras: the model needs the user's classes, or runs code, and
-                was loaded as untrusted.
+            ValueError, TypeError: raised by Keras: the model needs user-defined classes, or runs
+                code, but was loaded as untrusted.
         """
         trusted = not self._distrusted
         objects = self._kept() if trusted and self._code else None

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import io
 import math
-import os
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -20,7 +20,7 @@ from hearth.data.options import WEIGHT
 from hearth.errors import invalid
 from hearth.ml.early_stop import EarlyStop
 from hearth.ml.keras_ranks import KerasRanks
-from hearth.ml.training_spec import NOTHING_HELD, TrainingCode, TrainingSpec
+from hearth.ml.training_spec import NOTHING_HELD, TrainingCode, TrainingSpec, not_finite
 from hearth.rows.dense_arrays import byte_rows
 from hearth.tensorflow.optimizer_methods import innermost
 
@@ -28,10 +28,10 @@ _POLICIES = {"bf16": "mixed_bfloat16", "fp16": "mixed_float16"}
 
 
 class KerasTrainer:
-    """Trains a model with fit() on this rank's minibatches. One thread uses it.
+    """Trains a model with fit() on this rank's minibatches. Not thread-safe.
 
     Attributes:
-        model: compiled; run: saved in checkpoints in addition to its weights.
+        model: the compiled model; run: state that checkpoints contain in addition to the weights.
     """
 
     def __init__(self, code: TrainingCode, spec: TrainingSpec, ranks: KerasRanks):
@@ -56,8 +56,7 @@ class KerasTrainer:
                 "would scale its loss separately: use 'bf16', or backend='tensorflow'"
             )
         ranks.join(innermost(self.model.optimizer))
-        monitor = spec.monitor or ("val_loss" if spec.validates else "loss")
-        self.early = EarlyStop(monitor, spec.patience, spec.min_delta, spec.monitor_mode)
+        self.early = EarlyStop.of(spec)
         self.run: dict[str, Any] = {
             "epoch": 0, "step": 0, "history": [], "stopped": False, "stop": self.early.state
         }  # fmt: skip
@@ -77,7 +76,8 @@ class KerasTrainer:
         )
 
     def _check_compiled(self) -> None:
-        """Only the learning rate of a compiled model's optimizer can be set."""
+        """Sets the learning rate of a compiled model. Raises ValueError for Params that
+        compile() would have to apply."""
         spec = self.spec
         options = {
             "optimizerArgs": spec.optimizer_args, "lossWeights": spec.loss_weights,
@@ -98,7 +98,7 @@ class KerasTrainer:
         validation: Any = None,
         after_epoch: Callable[[dict[str, Any]], None] = lambda row: None,
     ) -> None:
-        """Trains until the configured number of epochs.
+        """Trains until the configured number of epochs is reached.
 
         Args:
             train, validation: loaders of minibatches {column: array}.
@@ -131,14 +131,14 @@ class KerasTrainer:
         self._sample = x if self._sample is None else self._sample
 
     def outputs(self) -> list[list[Any]] | None:
-        """Type and dimensions of each output; None if nothing was trained."""
+        """[type, number of dimensions without rows] of each output; None if nothing was trained."""
         if self._sample is None:
             return self.run.get("output")
         found = keras.tree.flatten(self.model.predict_on_batch(self._sample))
         return [[str(np.asarray(value).dtype), np.ndim(value) - 1] for value in found]
 
     def validate(self, loader: Any) -> dict[str, float]:
-        """The figures over all ranks' rows, each counted once."""
+        """The figures over all ranks' rows; repeated rows are counted once."""
         if not len(loader):
             raise invalid(NOTHING_HELD)
         rows = [0]
@@ -153,13 +153,12 @@ class KerasTrainer:
     def archive(self) -> bytes:
         """The model as the content of a .keras file."""
         with TemporaryDirectory() as folder:
-            path = os.path.join(folder, "model.keras")
+            path = Path(folder, "model.keras")
             self.model.save(path)
-            with open(path, "rb") as file:
-                return file.read()
+            return path.read_bytes()
 
     def state(self) -> bytes:
-        """Weights and the optimizer's variables for restore(), in NumPy's format."""
+        """The weights and the optimizer's variables for restore(), in NumPy's format."""
         data = io.BytesIO()
         arrays = {"w": self.model.get_weights(), "b": self.best or []}
         arrays["o"] = [np.asarray(variable) for variable in self.model.optimizer.variables]
@@ -168,7 +167,7 @@ class KerasTrainer:
         return data.getvalue()
 
     def restore(self, data: bytes) -> None:
-        """Restores a state(). Raises ValueError if it is of another model."""
+        """Restores a state(). Raises ValueError if the state is of another model."""
         with np.load(io.BytesIO(data), allow_pickle=False) as file:
             found = {kind: [file[n] for n in _numbered(file.files, kind)] for kind in "wbo"}
         self.model.optimizer.build(self.model.trainable_variables)
@@ -197,7 +196,8 @@ class Batches(KerasDataset):
 
 
 class _Epochs(keras.callbacks.Callback):
-    """Computes the figures of all ranks at an epoch's end, and what depends on them."""
+    """At an epoch's end, computes the figures of all ranks, keeps the best weights, and calls the
+    user's functions."""
 
     def __init__(self, trainer: KerasTrainer, validation: Any):
         super().__init__()
@@ -210,11 +210,7 @@ class _Epochs(keras.callbacks.Callback):
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         self._trainer.run["step"] += 1
         if not math.isfinite(loss := float((logs or {}).get("loss", 0.0))):
-            raise invalid(
-                f"the loss is {loss} in step {self._trainer.run['step'] - 1}, so the weights would "
-                "become NaN: lower learningRate, scale the inputs, or look for NaN and infinity in "
-                "the columns"
-            )
+            raise not_finite(loss, self._trainer.run["step"] - 1)
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         trainer, logs = self._trainer, logs if logs is not None else {}
@@ -236,7 +232,8 @@ class _Epochs(keras.callbacks.Callback):
 
 
 class _End(keras.callbacks.Callback):
-    """Runs after the user's callbacks: agrees on stopping, and ends an epoch."""
+    """Runs after the user's callbacks: makes the ranks agree on whether to stop, and ends an
+    epoch."""
 
     def __init__(self, trainer: KerasTrainer):
         super().__init__()
@@ -276,7 +273,7 @@ def _selected(values: Any, is_new: np.ndarray) -> Any:
 
 
 def as_array(batch: Mapping[str, Any], name: str) -> np.ndarray:
-    """An array of a column: doubles in Keras' float type, bytes of one length as uint8.
+    """A column as an array: doubles in Keras' float type, bytes of one length as uint8.
 
     Raises:
         ValueError: the values do not fit an array.

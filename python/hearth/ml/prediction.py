@@ -1,4 +1,4 @@
-"""Applies a model to the rows of a DataFrame, on all executors or on a few nodes with a device.
+"""Applies a model to the rows of a DataFrame, on all executors or on a few nodes with devices.
 
 predict(frame, make_predict, "image", "scores array<float>", batch_size=64)
 predict(frame, make_predict, "image", "scores array<float>", devices=2)
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from hearth.errors import invalid
 from hearth.ml import predictors
-from hearth.ml.predict_tasks import Prediction, arrow_schema, predicted
+from hearth.ml.executor_prediction import Prediction, arrow_schema, predicted
 from hearth.spark.stage_columns import check_new, stage_frame
 
 if TYPE_CHECKING:
@@ -38,20 +38,21 @@ def predict(
 
     Args:
         frame: rows; all columns stay.
-        make_predict: a function without arguments that loads the model and returns a function of
-            arrays, a PyTorch module or a Keras model; or such a module or model itself. It is
-            called once per Python worker, and the result is cached for later tasks and jobs. A
-            function gets one array per input column, [rows, ...], in the order of `inputs`; if it
-            has one parameter for several inputs, or one annotated as a dict, {name: array}. It
-            returns an array, a tuple of arrays in the order of `outputs`, or a dict by name.
-        inputs: the column or columns that it reads: numbers, arrays of one length, vectors,
-            bytes, strings. A null in one is an error.
+        make_predict: a function without parameters that loads the model, and returns a function of
+            arrays, a PyTorch module or a Keras model; or a module or model itself. It is called
+            once per Python worker, and the result is cached for later tasks and jobs. The function
+            of arrays gets one array [rows, ...] per input column, in the order of `inputs`; if it
+            has one parameter for several inputs, or one parameter annotated as a dict, it gets
+            {name: array}. It returns an array, a tuple of arrays in the order of `outputs`, or a
+            dict by name.
+        inputs: the column or columns that the model reads: numbers, arrays of one length, vectors,
+            bytes, strings. A null in an input column is an error.
         outputs: Spark types of the new columns: "scores array<float>, label int".
-        batch_size: rows per call of the model; fewer only at the end of a partition.
-        devices: number of nodes, each with a device, that hold the model and serve all executors,
-            whose tasks send them rows; 0: each executor has the model. The nodes stay for later
-            calls with the same model: release_devices() ends them.
-        prepare: a function called on the executors before the model's, with the same arrays; it
+        batch_size: rows per call of the model; only the last call of a partition may have fewer.
+        devices: number of nodes, each with a device, that load the model and serve the tasks of all
+            executors; 0: each executor loads the model. The nodes stay for later calls with the
+            same model, until release_devices() ends them.
+        prepare: a function that the executors call before the model with the input arrays; it
             returns the model's arguments, such as decoded images.
         compile: passes a PyTorch module through torch.compile().
         precision: "bf16" runs a PyTorch module under autocast to bfloat16.
@@ -73,7 +74,7 @@ def predict(
 def release_devices() -> None:
     """Ends the nodes that predict(devices=...) has started; never raises.
 
-    DataFrames that it returned can no longer be computed.
+    DataFrames that these calls returned can no longer be computed.
     """
     from hearth.ml import serving
 

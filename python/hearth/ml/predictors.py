@@ -1,4 +1,5 @@
-"""Models as functions of NumPy arrays: loaded once per process, cached for later tasks and jobs."""
+"""Models as functions of NumPy arrays, loaded once per process and cached for later tasks and
+jobs."""
 
 from __future__ import annotations
 
@@ -23,8 +24,8 @@ PRECISIONS = ("", "bf16")
 class Program:
     """A model; sent to tasks and nodes.
 
-    `key`: hash of all other fields; `model`, `prepare`: pickled, empty if this process does not
-    need them; `inputs`, `outputs`: columns; `compile`, `precision`: of PyTorch modules.
+    `key`: hash of all other fields; `model`, `prepare`: pickled, or empty if this process does not
+    need them; `inputs`, `outputs`: columns; `compile`, `precision`: options for PyTorch modules.
     """
 
     key: str
@@ -39,7 +40,7 @@ class Program:
 def program_of(
     make_predict: Any, prepare: Any, inputs: Sequence[str], outputs: Sequence[str], **flags: Any
 ) -> Program:
-    """Pickles a model. Raises TypeError if it is not callable."""
+    """Pickles a model. Raises TypeError if `make_predict` or `prepare` is not callable."""
     from pyspark import cloudpickle
 
     for name, value in (("make_predict", make_predict), ("prepare", prepare)):
@@ -57,26 +58,27 @@ def program_of(
 
 
 def predictor_of(program: Program) -> Predictor:
-    """The model's function. Loads the model if this process has not."""
+    """The model's function. Loads the model if this process has not loaded it yet."""
     return kept("model", program.key, partial(Predictor, program))
 
 
 def preparer_of(program: Program) -> Preparer:
-    """The function that runs before the model's."""
+    """The function that runs before the model's function."""
     return kept("prepare", program.key, partial(Preparer, program))
 
 
 class Preparer:
-    """Applies `prepare` to the input columns. One thread uses it."""
+    """Applies `prepare` to the input columns. Not thread-safe."""
 
     def __init__(self, program: Program):
-        """Runs code that the session's driver sent."""
+        """Unpickles the function, which the session's driver sent."""
         self._names = program.inputs
         self._function = pickle.loads(program.prepare) if program.prepare else None
         self._by_name = self._function is not None and takes_dict(self._function, self._names)
 
     def __call__(self, arrays: list[np.ndarray]) -> dict[str, np.ndarray]:
-        """The model's arguments by name. Raises ValueError unless each has one value per row."""
+        """The model's arguments by name. Raises ValueError unless each argument has one value per
+        row."""
         if self._function is None:
             return dict(zip(self._names, arrays, strict=True))
         rows = len(arrays[0])
@@ -93,10 +95,10 @@ class Preparer:
 
 
 class Predictor:
-    """A model's outputs for arrays of its inputs. One thread uses it at a time."""
+    """Computes a model's outputs for arrays of its inputs. Not thread-safe."""
 
     def __init__(self, program: Program):
-        """Runs code that the session's driver sent."""
+        """Unpickles the function, which the session's driver sent."""
         self._outputs = program.outputs
         model = pickle.loads(program.model)
         if not (_is_of(model, "torch.nn") or _is_keras(model)):
@@ -126,10 +128,10 @@ class Predictor:
         return KerasPredictor(model, program.inputs)
 
     def __call__(self, arrays: Mapping[str, np.ndarray]) -> list[np.ndarray]:
-        """The outputs in order; the first dimension is rows.
+        """The outputs in the order of the program's `outputs`; the first dimension is the rows.
 
         Raises:
-            ValueError: it does not return one value per row for each output.
+            ValueError: the model does not return one value per row for each output.
         """
         if self._by_name is None:
             self._by_name = takes_dict(self._function, tuple(arrays))
@@ -160,8 +162,8 @@ class Predictor:
 
 
 def takes_dict(function: Callable[..., Any], names: Sequence[str]) -> bool:
-    """Whether a function of the arrays `names` gets them as a dict: it has one parameter for
-    several arrays, or one annotated as a dict."""
+    """Whether to pass the arrays `names` to a function as a dict, because it has one parameter for
+    several arrays, or one parameter annotated as a dict."""
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):

@@ -1,4 +1,5 @@
-"""Stages saved with files in addition to Params: weights, and separately the user's code."""
+"""Stages that are saved with files in addition to Params: weights, and in a separate file the
+user's code."""
 
 from __future__ import annotations
 
@@ -23,8 +24,8 @@ from hearth.errors import invalid
 from hearth.files.hadoop_files import HadoopFiles
 
 _CODE, _ABOUT, WEIGHTS = "code.pickle", "about.json", "weights.safetensors"
-# Bytes per row of a file that Spark writes, which cannot exceed 2 GB.
-_PIECE = 16 << 20
+# Bytes per row when Spark writes a file as a table; a row cannot exceed 2 GB.
+_CHUNK = 16 << 20
 
 _trusts: ContextVar[bool] = ContextVar("hearth_trusts", default=False)
 
@@ -50,7 +51,7 @@ class CodeStage(Params, DefaultParamsReadable, DefaultParamsWritable):  # type: 
     """
 
     _code = b""
-    _distrusted = ""  # path it was loaded from, if its code is not trusted
+    _distrusted = ""  # the path that it was loaded from, if its code is not trusted
 
     def _keep(self, program: Any) -> None:
         from pyspark import cloudpickle
@@ -58,7 +59,7 @@ class CodeStage(Params, DefaultParamsReadable, DefaultParamsWritable):  # type: 
         self._code, self._distrusted = cloudpickle.dumps(program), ""
 
     def _trusted_code(self) -> bytes:
-        """The pickled code. Raises ValueError if it must not be run."""
+        """The pickled code. Raises ValueError if the code is not trusted."""
         if self._distrusted:
             kind = type(self).__name__
             raise invalid(
@@ -100,8 +101,8 @@ class CodeStage(Params, DefaultParamsReadable, DefaultParamsWritable):  # type: 
 
         Args:
             path: as passed to save().
-            trusted: whether fit() and transform() may run the code that is saved with it; set it
-                only if you trust everyone who can write to the path.
+            trusted: whether fit() and transform() may run the code that is saved with the stage;
+                set it only if you trust everyone who can write to the path.
         """
         token = _trusts.set(trusted or _trusts.get())
         try:
@@ -118,19 +119,19 @@ class StageFiles:
         self._hadoop = HadoopFiles.of(spark)
 
     def write(self, name: str, data: bytes) -> None:
-        """Writes a file; with Spark Connect, which only writes tables, a Parquet folder."""
+        """Writes a file; with Spark Connect, which can only write tables, a Parquet folder."""
         if self._hadoop is not None:
             with TemporaryDirectory() as folder:
                 file = Path(folder, name)
                 file.write_bytes(data)
                 self._hadoop.copy(f"file:{file}", f"{self._path}/{name}")
             return
-        rows = [(i, bytearray(data[i : i + _PIECE])) for i in range(0, len(data), _PIECE)]
+        rows = [(i, bytearray(data[i : i + _CHUNK])) for i in range(0, len(data), _CHUNK)]
         frame = self._spark.createDataFrame(rows, "at bigint, bytes binary")
         frame.coalesce(1).write.parquet(f"{self._path}/{name}")
 
     def read(self, name: str) -> bytes:
-        """Reads a file of write(), with Spark Connect or without."""
+        """Reads a file that write() wrote, with Spark Connect or without it."""
         uri = f"{self._path}/{name}"
         if self._hadoop is not None:
             with TemporaryDirectory() as folder:
@@ -149,8 +150,8 @@ class StageWriter(DefaultParamsWriter):
     """Writes Params, the code, and the stage's files."""
 
     def _handleOverwrite(self, path: str) -> None:
-        """Spark would use its JVM, which a Spark Connect client lacks: overwriting with an empty
-        table removes the old content."""
+        """Removes the old content. Spark's method needs a JVM. A Spark Connect client has none, so
+        it overwrites the path with an empty table."""
         if HadoopFiles.of(self.sparkSession) is not None:
             super()._handleOverwrite(path)
         else:
@@ -158,7 +159,7 @@ class StageWriter(DefaultParamsWriter):
             empty.write.mode("overwrite").text(path)
 
     def saveImpl(self, path: str) -> None:
-        """Writes the stage's Params, and its code and weights beside them."""
+        """Writes the stage's Params, and its code and weights to the same folder."""
         super().saveImpl(path)
         files = StageFiles(self.sparkSession, path)
         stage: Any = self.instance

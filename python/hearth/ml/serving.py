@@ -1,8 +1,8 @@
-"""Nodes with a device that serve the tasks of predict() on all executors.
+"""Nodes with devices, which serve the tasks of predict() on all executors.
 
-A start job leaves the nodes on the executors, as cluster.run() does. The tasks of the job that
-computes the DataFrame read and prepare their rows, send them to a node's feed, and join the results
-with the columns that did not leave the task.
+A start job starts the nodes on the executors and leaves them running, as cluster.run() does. The
+tasks of the job that computes the DataFrame read and prepare their rows, send them to a node's
+feed, and join the results with the columns that stayed in the task.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from hearth.cluster.task.feed_task import infer
 from hearth.cluster.task.node_job import NodeOptions, NodeProgram
 from hearth.errors import DeadlineExceededError
 from hearth.ml import predictors
-from hearth.ml.predict_tasks import Prediction
+from hearth.ml.executor_prediction import Prediction
 from hearth.rows.applied import of_rows, prepared
 from hearth.rows.column_results import ColumnResults, wire_column
 from hearth.rows.model_thread import in_model_thread, start_in_model_thread
@@ -43,11 +43,12 @@ if TYPE_CHECKING:
     from hearth.cluster.node.context import NodeContext
 
 _FEED = "predict"
-# Tasks that a node serves at the same time; others wait for one of them to end.
+# Number of tasks that a node serves at the same time; further tasks wait until one of them ends.
 _TASKS = 64
-# How long a task waits for results: for other tasks, and for rows that Spark is slow to compute.
-# The end of a node is noticed at once; a hung program after _HUNG_S without a heartbeat; a model
-# that does not return after _CALL_S, except in its first call, which may compile it.
+# How long a task waits for results, because the node may be serving other tasks, or Spark may be
+# slow to compute rows. The end of a node is detected at once, a hung program after _HUNG_S without
+# a heartbeat, and a model that does not return after _CALL_S, except in its first call, which may
+# compile the model.
 _TIMEOUT_S = 3600.0
 _BEAT_S, _HUNG_S, _CALL_S = 5.0, 60.0, 600.0
 
@@ -58,8 +59,8 @@ _clusters: dict[tuple[Any, ...], Cluster] = {}  # by session, model, batch size 
 def task_of(
     session: Any, spec: Prediction, devices: int, made: pa.Schema
 ) -> tuple[Any, dict[str, Any]]:
-    """The task for mapInArrow(), and its options. Starts nodes if there are none for this model:
-    their tasks get a GPU each if executors have them; reading tasks get none.
+    """The task for mapInArrow(), and its options. Starts nodes if there are none for this model.
+    Each node's task gets a GPU if executors have GPUs; tasks that read rows get none.
 
     Raises:
         HearthError, ClusterError: the nodes do not start.
@@ -92,13 +93,13 @@ def _running(session: Any, spec: Prediction, devices: int, profile: Any) -> Clus
     for known, cluster in list(_clusters.items()):
         running = cluster.running
         ended = running is None or running.watch.failure is not None or running.watch.lost_feeds
-        if known[0] != where or ended:  # of an earlier session, or a node has failed
+        if known[0] != where or ended:  # the cluster is of an earlier session, or a node has failed
             cluster.end()
             del _clusters[known]
     if key not in _clusters:
         template = roles.template_of({"worker": devices})
         options = NodeOptions(queues=(_FEED,), background=True)
-        # The cores are for the tasks that read rows.
+        # Nodes hold no cores, because the tasks that read rows need them.
         cluster = Cluster(session, Plan(template, options, profile=profile, holds=False))
         cluster.start(NodeProgram(serve, (spec.program, spec.batch_size)))
         _clusters[key] = cluster
@@ -142,7 +143,7 @@ class _Server:
         self.ended: queue.SimpleQueue[BaseException | None] = queue.SimpleQueue()
 
     def run(self, ctx: NodeContext) -> None:
-        """Serves tasks one after the other."""
+        """Serves one task after the other."""
         try:
             feed = ctx.get_data_feed(train_mode=False, qname_in=_FEED)
             while not feed.should_stop():
@@ -170,7 +171,7 @@ class _Server:
             self._began, self._limit_s = None, _CALL_S
 
     def _results(self, arrays: dict[str, Any]) -> ColumnResults | None:
-        """The outputs; for invalid values, the error that the task raises."""
+        """The outputs; or for invalid values the error, which the task raises."""
         try:
             found = in_model_thread(partial(self._call, arrays))
             return ColumnResults.of(dict(zip(self._outputs, found, strict=True)))
@@ -183,8 +184,8 @@ def served(
 ) -> Iterator[pa.RecordBatch]:
     """Yields each batch's kept columns and the results of a node's model.
 
-    A thread reads, prepares and sends rows; it waits while the node cannot keep up, or Spark does
-    not consume the results.
+    A thread reads, prepares and sends rows. It waits while the node cannot keep up, or while Spark
+    does not consume the results.
     """
     partition, before = partition_id(), 0
     rows = WaitingRows(spec.kept, made, partition, least=2 * spec.batch_size)
@@ -199,7 +200,7 @@ def served(
         rows.check_none()
     finally:
         rows.close()
-        with suppress(ValueError):  # its reading thread is still running
+        with suppress(ValueError):  # the thread that reads it is still running
             sent.close()
 
 

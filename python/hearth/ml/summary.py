@@ -1,4 +1,4 @@
-"""The summary of a training: a dict of numbers for each epoch, as in pyspark.ml."""
+"""The summary of a training, as in pyspark.ml: a dict of figures for each epoch."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class TrainingSummary:
         return as_session(spark).createDataFrame(rows, schema)
 
     def to_dict(self) -> dict[str, Any]:
-        """A dict that JSON can hold; TrainingSummary(**...) restores it."""
+        """A dict that can be saved as JSON; TrainingSummary(**...) is the inverse."""
         return {
             "history": self.history,
             "best_epoch": self.best_epoch,

@@ -1,4 +1,4 @@
-"""Minibatches for a PyTorch module: on its device, in its type."""
+"""Converts minibatches for a PyTorch module, to its device and type."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from hearth.rows.dense_arrays import byte_rows
 
 @dataclass(frozen=True)
 class Batch:
-    """A minibatch on the device. `rows`: number of rows that count; 0 if all are repeated, which
-    have no weight. `weights`: of the rows, from the weight column."""
+    """A minibatch on the device. `rows`: number of rows that count; 0 if all rows are repeated
+    ones, which have no weight. `weights`: the rows' weights, from the weight column."""
 
     inputs: list[torch.Tensor]
     labels: list[torch.Tensor]
@@ -25,7 +25,7 @@ class Batch:
 
 
 class BatchConverter:
-    """Converts batches of a loader with uneven="weight". Used by one thread."""
+    """Converts batches of a loader with uneven="weight". Not thread-safe."""
 
     def __init__(
         self, inputs: Sequence[str], labels: Sequence[str], weight: str, device: Any, kind: Any
@@ -34,7 +34,7 @@ class BatchConverter:
         self._device, self._kind = device, kind
 
     def __call__(self, batch: Mapping[str, Any]) -> Batch:
-        """Raises ValueError for columns that do not fit tensors, or the type."""
+        """Raises ValueError for columns that do not fit into tensors, or into the module's type."""
         counts = batch.get(WEIGHT)
         valid = None if counts is None or bool((counts > 0).all()) else counts > 0
         rows = len(next(iter(batch.values()))) if valid is None else int(valid.sum())
@@ -61,20 +61,22 @@ class BatchConverter:
 
 
 def as_tensor(values: Any, name: str) -> torch.Tensor:
-    """A tensor of a column: bytes of one length as uint8 [rows, length]. Raises ValueError."""
+    """A column as a tensor; bytes of one length become uint8 [rows, length]. Raises ValueError for
+    values that do not fit."""
     if isinstance(values, torch.Tensor):
         return values
     return torch.from_numpy(byte_rows(values, name))
 
 
 def float_kind(model: Any) -> Any:
-    """The type of the model's weights, used for floating-point columns, too."""
+    """The type of the model's weights, which is also used for floating-point columns."""
     kinds = (value.dtype for value in model.parameters() if value.is_floating_point())
     return next(kinds, torch.float32)
 
 
 def to_device(tensor: torch.Tensor, device: Any, kind: Any, name: str) -> torch.Tensor:
-    """Moves it to the device, floats as `kind`. Raises ValueError if a value does not fit."""
+    """Moves a tensor to the device, and converts floats to `kind`. Raises ValueError if a value
+    does not fit."""
     if not tensor.is_floating_point() or tensor.dtype == kind:
         return tensor.to(device)
     found = tensor.to(device, kind)
@@ -92,7 +94,7 @@ def outputs_of(found: Any, rows: int) -> list[torch.Tensor]:
     """A model's outputs, possibly several in a tuple or list.
 
     Raises:
-        ValueError: one is not a tensor, or its first dimension is not the rows.
+        ValueError: an output is not a tensor, or its first dimension is not the rows.
     """
     outputs = list(found) if isinstance(found, tuple | list) else [found]
     for output in outputs:

@@ -1,4 +1,4 @@
-"""Losses and metrics of a PyTorch training: over rows, weighted, for several outputs."""
+"""Losses and metrics of a PyTorch training, for weighted rows and several outputs."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from hearth.ml.torch_batches import Batch, described
 
 @dataclass(frozen=True)
 class BatchLoss:
-    """The loss of a minibatch: a mean, and the sum of weights that it is the mean over.
+    """The loss of a minibatch: the weighted mean over its rows, and the sum of their weights.
 
-    `parts`: of each output, if there are several, by the label's name.
+    `parts`: each output's loss by the label's name, if there are several losses.
     """
 
     loss: torch.Tensor
@@ -29,7 +29,7 @@ class BatchLoss:
 
 
 class Losses:
-    """One loss, possibly of several outputs and labels, or one for each output."""
+    """One loss, which may take several outputs and labels, or one loss for each output."""
 
     def __init__(self, losses: Any, labels: Sequence[str], factors: Sequence[float]):
         """Raises ValueError if the numbers of losses, labels and weights differ."""
@@ -82,7 +82,7 @@ class Losses:
 
 def _called(function: Callable[..., Any], outputs: Any, labels: Any) -> torch.Tensor:
     with warnings.catch_warnings():
-        # PyTorch would broadcast outputs against labels, and train on nonsense.
+        # Otherwise PyTorch would broadcast outputs against labels, and train on a meaningless loss.
         warnings.filterwarnings("error", message="Using a target size")
         try:
             return function(*outputs, *labels)
@@ -99,7 +99,7 @@ def _line(error: BaseException) -> str:
 
 
 def _per_row(function: Any) -> Callable[..., Any]:
-    """The same loss without the mean over rows, if available."""
+    """The loss without the mean over rows, if the function supports that."""
     if isinstance(function, torch.nn.Module) and hasattr(function, "reduction"):
         function = copy.copy(function)
         function.reduction = "none"
@@ -122,11 +122,13 @@ def _checked(loss: Any) -> torch.Tensor:
 
 
 class Metrics:
-    """Metrics by name: functions of outputs and labels that return a mean over the rows, or objects
-    with update() and compute(), such as those of torchmetrics. For one pass over rows.
+    """Computes metrics in one pass over the rows. A metric is a function of outputs and labels that
+    returns the mean over the rows, or an object with update() and compute(), such as one of
+    torchmetrics.
 
     Attributes:
-        sums: of the functions' values times rows; rows: number of counted rows.
+        sums: for each function the sum of its values times the number of rows; rows: number of
+            counted rows.
     """
 
     def __init__(self, metrics: Any, device: Any):
@@ -155,14 +157,14 @@ class Metrics:
         self.rows += batch.rows
 
     def values(self) -> dict[str, float]:
-        """The metrics of this rank's rows; those of torchmetrics over all ranks' rows, in a
+        """The metrics of this rank's rows. Metrics of torchmetrics are over all ranks' rows, in a
         collective call."""
         found = {name: self.sums.get(name, 0.0) / max(1, self.rows) for name in self._functions}
         return found | {name: float(metric.compute()) for name, metric in self._objects.items()}
 
 
 def named(metrics: Any) -> dict[str, Any]:
-    """Metrics by name; a class, or a partial of one, is called. Raises ValueError for duplicate
+    """Metrics by name; a class, or a partial of a class, is called. Raises ValueError for duplicate
     names."""
     if not isinstance(metrics, Mapping):
         names = [_name_of(each) for each in metrics]

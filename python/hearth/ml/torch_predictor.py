@@ -18,11 +18,12 @@ if TYPE_CHECKING:
 class TorchPredictor:
     """Calls a module in eval mode, on this process's GPU if it has one.
 
-    Floats become the type of the module's weights, bytes of one length uint8 [rows, length].
+    Floats are converted to the type of the module's weights, and bytes of one length to uint8
+    [rows, length].
     """
 
     def __init__(self, module: Any, names: Sequence[str], compiles: bool, precision: str):
-        """`names`: of its inputs; `precision`: "" or "bf16"."""
+        """`names`: names of the module's inputs; `precision`: "" or "bf16"."""
         self._device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         module = module.to(self._device).eval()
         self._kind = float_kind(module)
@@ -45,6 +46,6 @@ class TorchPredictor:
         return nullcontext()
 
     def _tensor(self, array: np.ndarray, name: str) -> Any:
-        # In writable memory: Spark's columns must not change.
+        # Copies to writable memory, because Spark's columns must not change.
         tensor = as_tensor(datasets.as_tensor(array, name), name)
         return to_device(tensor, self._device, self._kind, name)

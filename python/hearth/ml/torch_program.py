@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from hearth.errors import invalid
-from hearth.ml.training_spec import TrainingCode, TrainingSpec, loader_map, report_epoch
+from hearth.ml.training_spec import TrainingCode, TrainingSpec, loader_map, report_epoch, summary_of
 from hearth.torch import returned
 
 KEPT = 2  # number of checkpoints
@@ -16,7 +16,7 @@ KEPT = 2  # number of checkpoints
 def train(given: tuple[TrainingSpec, bytes, bytes], ctx: Any) -> None:
     """Runs on every rank; rank 0 returns the weights, the outputs' types, and the history.
 
-    `given`: the training, the pickled TrainingCode, and the initial weights or b"".
+    `given`: the training's specification, the pickled TrainingCode, and the initial weights or b"".
     """
     import torch.distributed as dist
 
@@ -45,15 +45,12 @@ def train(given: tuple[TrainingSpec, bytes, bytes], ctx: Any) -> None:
 
 def _found(trainer: Any) -> dict[str, Any]:
     run = trainer.run
-    best = run["stop"]["best_epoch"] if trainer.best is not None else -1
     state = {name: value.cpu() for name, value in trainer.model.state_dict().items()}
-    early = bool(run["stopped"]) and run["epoch"] < trainer.spec.epochs
-    summary = {"history": run["history"], "best_epoch": best, "stopped_early": early}
-    return {"state": state, "output": run["output"], "summary": summary}
+    return {"state": state, "output": run["output"], "summary": summary_of(trainer.spec, run)}
 
 
 def _keep(ctx: Any, trainer: Any, loader: Any) -> None:
-    """Makes a checkpoint, if there is a folder for them."""
+    """Makes a checkpoint, if there is a folder for checkpoints."""
     if trainer.spec.resumes:
         ctx.checkpoint(trainer.run["step"], keep=KEPT, **trainer.parts(), data=loader)
 
@@ -65,7 +62,7 @@ def _after_epoch(ctx: Any, trainer: Any, keep: Any, row: dict[str, Any]) -> None
 
 
 def _device(name: str, ctx: Any) -> Any:
-    """Raises ValueError if the node has no such device."""
+    """The torch.device to use. Raises ValueError if the node has no such device."""
     import torch
 
     device = ctx.device if name == "auto" else torch.device(name)

@@ -18,9 +18,9 @@ from hearth.torch import returned
 class TorchEstimator(TrainingEstimator):
     """Trains a module with DistributedDataParallel on nodes on Spark's executors.
 
-    Columns of numbers, arrays and vectors of one length become tensors, floats in the type of the
-    module's weights; bytes of one length become uint8. A null in one of them is an error, and so is
-    a loss that is not finite.
+    Columns of numbers, arrays and vectors of one length become tensors; floats are converted to the
+    type of the module's weights, and bytes of one length to uint8. A null in one of these columns
+    is an error, and so is a loss that is not finite.
     """
 
     def __init__(
@@ -39,27 +39,27 @@ class TorchEstimator(TrainingEstimator):
         """Arguments other than Params are code, which is pickled and saved with the stage.
 
         Args:
-            model: model(**modelArgs) makes the torch.nn.Module; called on every worker with the
+            model: model(**modelArgs) returns the torch.nn.Module; called on every worker with the
                 same random seed.
-            loss: loss(outputs, labels): the mean over the rows, such as
-                torch.nn.functional.cross_entropy; several outputs and labels are further arguments.
-                Or a list with one for each output and label.
+            loss: loss(outputs, labels) returns the mean over the rows, such as
+                torch.nn.functional.cross_entropy; several outputs and labels are passed as further
+                arguments. Or a list with one loss for each output and label.
             optimizer: optimizer(parameters, lr=learningRate, **optimizerArgs): a class of
                 torch.optim, or a functools.partial of one.
-            metrics: by name functions of outputs and labels that return the mean over the rows, or
-                objects with update() and compute(), such as those of torchmetrics.
-            callbacks: functions of the trainer and the figures of an epoch, called at its end, or
-                objects with some of on_train_begin, on_epoch_begin, on_batch_end, on_train_end
-                (trainer) and on_epoch_end (trainer, figures). On each worker; trainer.stop() ends
-                the training.
-            scheduler: scheduler(optimizer) makes one of torch.optim.lr_scheduler.
+            metrics: functions of outputs and labels that return the mean over the rows, or objects
+                with update() and compute(), such as those of torchmetrics; by name, or in a list.
+            callbacks: functions of the trainer and the figures of an epoch, called at the epoch's
+                end, or objects with some of on_train_begin, on_epoch_begin, on_batch_end,
+                on_train_end (trainer) and on_epoch_end (trainer, figures). They are called on each
+                worker; trainer.stop() ends the training.
+            scheduler: scheduler(optimizer) returns a scheduler of torch.optim.lr_scheduler.
             transformation: transformation(batch) changes a minibatch {column: tensor}, or
                 transformation(batch, seeds), with one seed for each row.
             initialModel: a TorchModel, or a state_dict, with the initial weights.
             params: Params by name.
 
         Raises:
-            TypeError: one of them is not callable, or a Param is unknown.
+            TypeError: model, loss or optimizer is not callable, or a Param is unknown.
         """
         super().__init__()
         self._setDefault(learningRate=1e-3)
@@ -96,7 +96,7 @@ class TorchEstimator(TrainingEstimator):
             gpus_per_worker=0 if spec.device == "cpu" else None,
             restart=bool(store),
             checkpoint_dir=store,
-        ) as cluster:  # its exit waits for the ranks
+        ) as cluster:  # leaving the block waits for the ranks
             cluster.reports.note_params(self._plain_params())
         found: dict[str, Any] | None = returned.of_rank_0(cluster)
         return found
@@ -117,7 +117,7 @@ def _check_code(given: Mapping[str, Any]) -> None:
 
 
 class TorchModel(TrainedModel):
-    """A trained module: transform() adds a column with its output for each row."""
+    """A trained module; transform() adds a column with the module's output for each row."""
 
     outputKind = Param(
         Params._dummy(), "outputKind", "PyTorch's types of the outputs", TypeConverters.toString
@@ -145,7 +145,7 @@ class TorchModel(TrainedModel):
         return module.eval()
 
     def setModel(self, model: Callable[..., Any]) -> TorchModel:
-        """Sets the function that makes the module, replacing the saved one."""
+        """Sets the function that returns the module, which replaces the saved function."""
         self._keep(model)
         return self
 

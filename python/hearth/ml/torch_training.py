@@ -15,19 +15,20 @@ from hearth.errors import invalid
 from hearth.ml.early_stop import EarlyStop
 from hearth.ml.torch_batches import Batch, BatchConverter, described, float_kind, outputs_of
 from hearth.ml.torch_losses import BatchLoss, Losses, Metrics
-from hearth.ml.training_spec import NOTHING_HELD, TrainingCode, TrainingSpec
+from hearth.ml.training_spec import NOTHING_HELD, TrainingCode, TrainingSpec, not_finite
 
 _TYPES = {"float32": None, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 
 class Trainer:
     """Trains a model on this rank's minibatches, in step with the other ranks of the default
-    process group; without one, alone. Passed to callbacks. One thread uses it.
+    process group, or alone if there is no group. Passed to callbacks. Not thread-safe.
 
     Attributes:
-        model, optimizer, scheduler: made by the code; the model without DistributedDataParallel.
+        model, optimizer, scheduler: created by the user's code; the model is not wrapped in
+            DistributedDataParallel.
         history: a dict of figures for each epoch so far.
-        run: saved in checkpoints in addition to them: epochs, steps, history, early stopping.
+        run: further state that checkpoints contain: epochs, steps, history, early stopping.
     """
 
     def __init__(
@@ -40,7 +41,7 @@ class Trainer:
         if initial is not None:
             self.model.load_state_dict(initial)
         self.world = dist.get_world_size() if dist.is_initialized() else 1
-        if self.world > 1:  # different dropout on each rank
+        if self.world > 1:  # dropout must differ between ranks
             torch.manual_seed(spec.seed + dist.get_rank())
         self._parallel = DistributedDataParallel(self.model) if self.world > 1 else self.model
         arguments = {"lr": spec.learning_rate, **spec.optimizer_args}
@@ -55,9 +56,7 @@ class Trainer:
         self._losses = Losses(code.loss, spec.labels, spec.loss_weights)
         kind = float_kind(self.model)
         self._convert = BatchConverter(spec.inputs, spec.labels, spec.weight, device, kind)
-        default = "val_loss" if spec.validates else "loss"
-        monitor = spec.monitor or default
-        self._stop = EarlyStop(monitor, spec.patience, spec.min_delta, spec.monitor_mode)
+        self._stop = EarlyStop.of(spec)
         self.run["stop"] = self._stop.state
         self.best = self._state() if spec.keeps_best else None
         self._window = [0, 0.0]  # minibatches since the optimizer's last step, their total weight
@@ -90,18 +89,18 @@ class Trainer:
         after_epoch: Callable[[dict[str, Any]], None] = lambda row: None,
         keep: Callable[[], None] = lambda: None,
     ) -> None:
-        """Trains until the configured number of epochs.
+        """Trains until the configured number of epochs is reached.
 
         Args:
-            train: yields the minibatches of an epoch each time it is iterated.
-            validation: likewise, of rows to validate on.
+            train: each iteration over it yields the minibatches of one epoch.
+            validation: each iteration over it yields the minibatches to validate on.
             after_epoch: called with the figures of each epoch.
             keep: saves a checkpoint in the middle of an epoch.
 
         Raises:
             ValueError: columns, model, loss or metrics are invalid, or the loss is not finite.
         """
-        self._stop.state = self.run["stop"]  # it may come from a checkpoint
+        self._stop.state = self.run["stop"]  # `run` may come from a checkpoint
         self._call("on_train_begin")
         while self.epoch < self.spec.epochs and not self.run["stopped"]:
             self._call("on_epoch_begin")
@@ -143,13 +142,13 @@ class Trainer:
         return self._figures(sums, metrics)
 
     def _note_partial(self, sums: _Sums, metrics: Metrics) -> None:
-        """Stores the sums of all ranks in an epoch so far, for a checkpoint."""
+        """Stores the sums of the current epoch so far, over all ranks, for a checkpoint."""
         values = {**sums.losses, **{f"metric {name}": v for name, v in metrics.sums.items()}}
         values |= {"mass": sums.mass, "rows": float(sums.rows)}
         self.run["partial"] = dict(zip(values, self._total(list(values.values())), strict=True))
 
     def _take_partial(self, sums: _Sums, metrics: Metrics) -> None:
-        """Rank 0 continues with the sums of a checkpoint."""
+        """On rank 0, continues with the sums of a checkpoint, which are those of all ranks."""
         if (known := self.run["partial"]) is None or (self.world > 1 and dist.get_rank()):
             return
         known = dict(known)
@@ -180,14 +179,11 @@ class Trainer:
 
     def _check_finite(self, result: BatchLoss) -> None:
         if not result.loss.isfinite():
-            raise invalid(
-                f"the loss is {result.loss.item()} in step {self.run['step']}, so the weights "
-                "would become NaN: lower learningRate, scale the inputs, or look for NaN and "
-                "infinity in the columns"
-            )
+            raise not_finite(result.loss.item(), self.run["step"])
 
     def _backward(self, result: BatchLoss) -> None:
-        """Gradients are sums over rows, divided by the total weight of a window on all ranks."""
+        """Adds up gradients as sums over rows; _step() divides them by the window's total weight on
+        all ranks."""
         window, spec = self._window, self.spec
         window[0] += 1
         window[1] += result.mass
@@ -200,7 +196,7 @@ class Trainer:
             self._step()
 
     def _share_gradients(self) -> None:
-        """Averages gradients over the ranks, if a window ends before its last minibatch."""
+        """Averages gradients over the ranks when a window ends before its last minibatch."""
         for parameter in self.model.parameters() if self.world > 1 else ():
             if parameter.requires_grad:
                 if parameter.grad is None:
@@ -233,7 +229,7 @@ class Trainer:
         self.optimizer.zero_grad()
 
     def _validate(self, batches: Iterable[Any]) -> dict[str, float]:
-        if self.world > 1:  # BatchNorm's buffers differ between ranks
+        if self.world > 1:  # the buffers of BatchNorm differ between ranks
             for buffer in self.model.buffers():
                 dist.broadcast(buffer, 0)
         self.model.eval()
@@ -277,7 +273,7 @@ class Trainer:
         self.run["stopped"] = stops > 0
 
     def _total(self, values: list[float]) -> list[float]:
-        """Sums over the ranks, bitwise equal on each."""
+        """The sum of each value over the ranks, bitwise equal on all ranks."""
         if self.world == 1:
             return values
         on_gpu = dist.get_backend() == "nccl"
@@ -299,7 +295,8 @@ class Trainer:
 
 
 class _Sums:
-    """Losses of the minibatches of a pass, each multiplied by the weight of its rows."""
+    """Sums of the losses of a pass over minibatches, each multiplied by the total weight of its
+    rows."""
 
     def __init__(self) -> None:
         self.losses: dict[str, float] = {"loss": 0.0}

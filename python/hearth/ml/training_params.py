@@ -33,7 +33,7 @@ _FLAG, _TEXTS, _FLOATS = (
     TypeConverters.toListString,
     TypeConverters.toListFloat,
 )
-# Names in other libraries and pyspark.ml.
+# Names that other libraries and pyspark.ml use.
 _ALIASES = {
     "featuresCols": "inputCols",
     "numWorkers": "workers",
@@ -53,7 +53,8 @@ HasValidationFraction: Any = param(
 
 
 class HasValidation(HasValidationIndicatorCol, HasValidationFraction):
-    """Selects rows to validate on instead of training: by a boolean column, or a share of all."""
+    """Selects rows for validation instead of training, by a boolean column or as a share of all
+    rows."""
 
     def setValidationIndicatorCol(self, value: str) -> Any:
         """Sets validationIndicatorCol: a boolean column, true for rows to validate on."""
@@ -63,7 +64,8 @@ class HasValidation(HasValidationIndicatorCol, HasValidationFraction):
         return self.isSet(self.validationIndicatorCol) or self.isSet(self.validationFraction)
 
     def _divided(self, dataset: Any, names: list[str], seed: int) -> tuple[Any, Any]:
-        """The rows to train on, and those to validate on, or None. Raises ValueError."""
+        """(the rows to train on, the rows to validate on or None). Raises ValueError for invalid
+        Params."""
         stage = type(self).__name__
         by_column = self.isSet(self.validationIndicatorCol)
         if by_column and self.isSet(self.validationFraction):
@@ -104,7 +106,7 @@ class HasNetColumns(
         return self._set(inputCols=value)
 
     def setFeaturesCol(self, value: str) -> Any:
-        """Sets featuresCol: the one column that is the model's argument."""
+        """Sets featuresCol: the column that is the model's only argument."""
         return self._set(featuresCol=value)
 
     def setOutputCol(self, value: str) -> Any:

@@ -1,5 +1,5 @@
-"""Coordinates the trainings of one driver: each waits until all its task slots are free, and uses
-its checkpoint folder exclusively."""
+"""Coordinates the trainings of one driver. Each training waits until all task slots that it needs
+are free, and uses its checkpoint folder exclusively."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from hearth.spark.slots import slots_now
 
 
 class SlotQueue:
-    """Grants slots in the order of the requests, all of a request at once, so none holds only a
-    part. Thread-safe."""
+    """Grants slots in the order of the requests. All slots of a request are granted at once, so no
+    request holds only some of them. Thread-safe."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -26,16 +26,17 @@ class SlotQueue:
 
     @contextmanager
     def hold(self, count: int, slots: Callable[[], int | None]) -> Iterator[None]:
-        """Holds `count` slots for the block. If that is more than exist, it runs alone, and Spark
-        reports the lack. `slots` is called again each time others end; None: unknown."""
-        place = object()
+        """Holds `count` slots during the block. If fewer slots exist, the block runs alone, and
+        Spark reports the lack. `slots` returns the number of slots (None: unknown), and is called
+        again each time another block ends."""
+        turn = object()
         with self._changed:
-            self._queue.append(place)
+            self._queue.append(turn)
             try:
-                self._changed.wait_for(lambda: self._queue[0] is place and self._fits(count, slots))
+                self._changed.wait_for(lambda: self._queue[0] is turn and self._fits(count, slots))
                 self._taken += count
             finally:
-                self._queue.remove(place)
+                self._queue.remove(turn)
                 self._changed.notify_all()
         try:
             yield
@@ -56,20 +57,21 @@ _queue = SlotQueue()
 
 @contextmanager
 def training_slots(spark: Any, count: int) -> Iterator[None]:
-    """Waits until `count` slots are free of other trainings of this driver."""
+    """Waits until other trainings of this driver leave `count` slots free, and holds them during
+    the block."""
     profile = task_profile(spark.conf.get)
     with _queue.hold(count, lambda: slots_of_trainings(spark, profile)):
         yield
 
 
 def slots_of_trainings(spark: Any, profile: Any) -> int | None:
-    """Slots that trainings may hold at the same time; None: unknown.
+    """The number of slots that trainings may hold at the same time; None: unknown.
 
-    If workers hold resources of a `profile` until they end, one slot is reserved for the tasks that
-    send them rows.
+    If workers have a resource `profile`, whose resources they hold until they end, one slot is
+    reserved for the tasks that send them rows.
     """
     setting, slots = spark.conf.get, slots_now(spark, profile)
-    if profile is None or slots is None or is_on(setting):  # then these tasks get other executors
+    if profile is None or slots is None or is_on(setting):  # then those tasks get other executors
         return slots
     ordinary = slots_now(spark, None)
     if ordinary is None:
@@ -84,10 +86,10 @@ _stores_lock = threading.Lock()
 
 @contextmanager
 def exclusive_store(store: str) -> Iterator[None]:
-    """Holds a checkpoint folder for the block; "" holds none.
+    """Holds a checkpoint folder during the block; "" holds no folder.
 
     Raises:
-        ValueError: another training of this driver uses it.
+        ValueError: another training of this driver uses the folder.
     """
     name = store.rstrip("/")
     with _stores_lock:

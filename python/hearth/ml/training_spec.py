@@ -1,4 +1,4 @@
-"""The specification of a training sent to its ranks, and separately the user's code."""
+"""The specification of a training, and the user's code, which are sent to its ranks separately."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hearth.data.options import WEIGHT
+from hearth.errors import invalid
 
 NOTHING_HELD = (
     "there are no rows to validate on: validationIndicatorCol is true in none of them, or "
@@ -71,9 +72,24 @@ class TrainingCode:
     objects: Mapping[str, Any] | None = None
 
 
+def summary_of(spec: TrainingSpec, run: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of TrainingSummary for a trainer's `run`."""
+    best = run["stop"]["best_epoch"] if spec.keeps_best else -1
+    early = bool(run["stopped"]) and run["epoch"] < spec.epochs
+    return {"history": run["history"], "best_epoch": best, "stopped_early": early}
+
+
+def not_finite(loss: float, step: int) -> Exception:
+    """The error for a loss of NaN or infinity."""
+    return invalid(
+        f"the loss is {loss} in step {step}, so the weights would become NaN: lower learningRate, "
+        "scale the inputs, or look for NaN and infinity in the columns"
+    )
+
+
 def report_epoch(ctx: Any, spec: TrainingSpec, step: int, row: Mapping[str, Any]) -> None:
-    """Sends an epoch's figures to the driver's progress line and history; if the training is
-    verbose, rank 0 also prints them, and the driver shows its output."""
+    """Sends an epoch's figures to the driver's progress line and history. If the training is
+    verbose, rank 0 also prints them, and the driver shows that output."""
     ctx.report({key: value for key, value in row.items() if isinstance(value, float)}, step=step)
     if spec.verbose and ctx.share()[0] == 0:
         figures = (f"{key} {row[key]:.4g}" for key in row if key not in ("epoch", "rows"))

@@ -20,6 +20,18 @@ from hearth.monitoring.mlflow_run import log_model
 from hearth.rows.results import spark_type
 from hearth.spark import stage_columns
 
+# The field of TrainingSpec for each of these Params.
+_FIELDS = {
+    "weightCol": "weight", "batchSize": "batch_size", "epochs": "epochs", "seed": "seed",
+    "learningRate": "learning_rate", "shuffle": "shuffle", "accumulationSteps": "accumulation",
+    "gradientClipNorm": "clip_norm", "gradientClipValue": "clip_value", "precision": "precision",
+    "device": "device", "patience": "patience", "monitor": "monitor",
+    "monitorMode": "monitor_mode", "minDelta": "min_delta", "restoreBest": "restore_best",
+    "schedulerInterval": "scheduler_interval", "modelArgs": "model_args",
+    "optimizerArgs": "optimizer_args", "loaderThreads": "threads",
+    "checkpointSteps": "checkpoint_steps", "verbose": "verbose",
+}  # fmt: skip
+
 
 class TrainingEstimator(Estimator, HasTraining, CodeStage):  # type: ignore[type-arg]
     """The parts of fit() shared by all frameworks: columns, validation rows, slots, errors."""
@@ -27,17 +39,18 @@ class TrainingEstimator(Estimator, HasTraining, CodeStage):  # type: ignore[type
     def __init__(self) -> None:
         super().__init__()
         self._set_training_defaults()
-        self._is_trial = False  # of a ParamGrid
+        self._is_trial = False  # whether this is a trial of a ParamGrid
         self._initial = b""  # initial weights
 
     def copy(self, extra: Any = None) -> Self:
-        """As of any stage; with other Params it is a trial, with separate checkpoints."""
+        """Like copy() of any stage; a copy with other Params is a trial, which has separate
+        checkpoints."""
         that = super().copy(extra)
         that._is_trial = self._is_trial or bool(extra)
         return that
 
     def fitMultiple(self, dataset: Any, paramMaps: Any) -> Any:
-        """As of any estimator."""
+        """Like fitMultiple() of any estimator; each fit is a trial."""
         that = self.copy()
         that._is_trial = True
         return Estimator.fitMultiple(that, dataset, paramMaps)
@@ -71,7 +84,7 @@ class TrainingEstimator(Estimator, HasTraining, CodeStage):  # type: ignore[type
         return self._copyValues(model)
 
     def _plain_params(self) -> dict[str, Any]:
-        """The Params by name, for MLflow: a dict is flattened to its entries."""
+        """The Params by name, for MLflow; dicts are flattened to their entries."""
         found: dict[str, Any] = {"estimator": type(self).__name__}
         for known, value in self.extractParamMap().items():
             if isinstance(value, dict):
@@ -81,35 +94,14 @@ class TrainingEstimator(Estimator, HasTraining, CodeStage):  # type: ignore[type
         return found
 
     def _spec(self, dataset: Any) -> TrainingSpec:
-        value_of = self._given
+        defined = [name for name in _FIELDS if self.isDefined(name)]
         return TrainingSpec(
             inputs=tuple(self._inputs(dataset)),
             labels=tuple(self._labels()),
-            weight=value_of("weightCol", ""),
             validates=self._validates(),
-            batch_size=value_of("batchSize", 32),
-            epochs=value_of("epochs", 1),
-            learning_rate=value_of("learningRate", None),
-            seed=self.getSeed(),
-            shuffle=value_of("shuffle", True),
-            accumulation=value_of("accumulationSteps", 1),
-            clip_norm=value_of("gradientClipNorm", 0.0),
-            clip_value=value_of("gradientClipValue", 0.0),
-            precision=value_of("precision", "float32"),
-            device=value_of("device", "auto"),
-            patience=value_of("patience", 0),
-            monitor=value_of("monitor", ""),
-            monitor_mode=value_of("monitorMode", "auto"),
-            min_delta=value_of("minDelta", 0.0),
-            restore_best=value_of("restoreBest", True),
-            loss_weights=tuple(value_of("lossWeights", ())),
-            scheduler_interval=value_of("schedulerInterval", "epoch"),
-            model_args=value_of("modelArgs", {}),
-            optimizer_args=value_of("optimizerArgs", {}),
-            threads=value_of("loaderThreads", 0),
-            checkpoint_steps=value_of("checkpointSteps", 0),
-            resumes=bool(value_of("storeDir", "")),
-            verbose=value_of("verbose", False),
+            loss_weights=tuple(self.getOrDefault("lossWeights")),
+            resumes=bool(self._given("storeDir", "")),
+            **{_FIELDS[name]: self.getOrDefault(name) for name in defined},
         )
 
     def _frames(self, dataset: Any, names: list[str]) -> dict[str, Any]:
@@ -153,10 +145,10 @@ class TrainedModel(Model, HasNetColumns, CodeStage):
 
     @property
     def summary(self) -> TrainingSummary:
-        """The history of the training, also of a loaded model.
+        """The history of the training; a loaded model has it, too.
 
         Raises:
-            ValueError: there is none.
+            ValueError: the history is not known.
         """
         if self._summary is None:
             raise invalid(f"this {type(self).__name__} has no summary of its training")
@@ -168,7 +160,8 @@ class TrainedModel(Model, HasNetColumns, CodeStage):
         return self.summary.history
 
     def _with_outputs(self, dataset: Any, make_model: Any) -> Any:
-        """The rows with the outputs of a model. Raises ValueError."""
+        """The rows with a model's outputs. Raises ValueError if the number of output columns does
+        not fit."""
         from pyspark.sql.types import StructField, StructType, _parse_datatype_string
 
         outputs, kinds = self._outputs(), self.getOrDefault(self.outputType).split(";")

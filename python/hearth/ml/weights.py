@@ -20,10 +20,9 @@ def packed(state: dict[str, Any]) -> bytes:
         if not isinstance(value, torch.Tensor):
             raise invalid(
                 f"{name!r} of the module's state is a {type(value).__name__}, but safetensors hold "
-                "only tensors: leave it out of state_dict(), or save the module in a way of your "
-                "own"
+                "only tensors: leave it out of state_dict(), or save the module yourself"
             )
-    # Shared memory is not supported: each tensor gets a copy.
+    # Copies each tensor, because safetensors do not support tensors that share memory.
     whole = {name: value.detach().cpu().contiguous().clone() for name, value in state.items()}
     return bytes(_safetensors().save(whole))
 

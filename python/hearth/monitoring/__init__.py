@@ -1,1 +1,1 @@
-"""Shows a training: metrics in event files, on a live page and in a report."""
+"""Shows a training's metrics in event files, on a live page and in a report."""

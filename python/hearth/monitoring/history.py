@@ -10,13 +10,13 @@ from typing import Any
 # Seconds since 1970, iteration, name, and a number or a string: hearth.native._core.RunRecord.
 Point = tuple[float, int, str, float | str]
 
-# Points per curve, as many as a chart is wide. Beyond that, every second point is dropped.
+# Maximum number of points per curve, about a chart's width; above it, every second is dropped.
 _MOST_POINTS = 500
 _MOST_MESSAGES = 100
 
 
 class History:
-    """Thread-safe."""
+    """Curves, messages and facts of one training. Thread-safe."""
 
     def __init__(self, title: str):
         self._lock = threading.Lock()
@@ -25,12 +25,12 @@ class History:
         self._facts: dict[str, Any] = {"title": title}
 
     def set_facts(self, **facts: Any) -> None:
-        """Sets the facts on the page in addition to curves: state, iteration, max_iter, eta_s."""
+        """Sets facts that the page shows besides curves: state, iteration, max_iter, eta_s."""
         with self._lock:
             self._facts.update(facts)
 
     def add(self, back_to: int | None, points: Iterable[Point]) -> None:
-        """Adds points from RunRecord.take()."""
+        """Adds RunRecord.take()'s points; drops points after iteration `back_to`."""
         with self._lock:
             if back_to is not None:
                 self._forget_after(back_to)
@@ -42,7 +42,7 @@ class History:
                     self._add(tag, step, said)
 
     def snapshot(self) -> dict[str, Any]:
-        """Everything, for JSON; NaN and infinity become None."""
+        """A copy of all data, for JSON, with None for NaN and infinity."""
         with self._lock:
             return {
                 **self._facts,
@@ -54,7 +54,7 @@ class History:
         points = self._series.setdefault(tag, [])
         points.append([step, value if math.isfinite(value) else None])
         if len(points) > _MOST_POINTS:
-            # From the end, to keep the newest point.
+            # Counts from the end, so the newest point remains.
             points[:] = points[::-2][::-1]
 
     def _forget_after(self, step: int) -> None:

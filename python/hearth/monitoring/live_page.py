@@ -1,4 +1,4 @@
-"""A training's page, served by the driver on its host while the training runs.
+"""A training's page, which the driver serves on its host while the training runs.
 
 Only requests with the secret in the page's link are answered; all others get "not found".
 """
@@ -17,11 +17,11 @@ from typing import Any
 from hearth.monitoring.page import live_page
 
 _HOST = "127.0.0.1"
-# Host names in requests of browsers on this host, or at the end of a tunnel to it. Any other name
-# indicates DNS rebinding.
+# Host names in requests from browsers on this host or through a tunnel. Other names indicate DNS
+# rebinding.
 _NAMES = (_HOST, "localhost")
 _IDLE_S = 10.0
-# A recently open page can fetch the last figures before the server stops.
+# If the page was fetched this recently, stopping waits for it to fetch the final metrics.
 _LOOKED_S = 5.0
 _LAST_LOOK_S = 3.0
 
@@ -37,10 +37,10 @@ _HEADERS = {
 
 
 class LivePage:
-    """Owns the server and its threads; a context manager. close() ends it."""
+    """Owns the server and its threads. A context manager, which calls close()."""
 
     def __init__(self, snapshot: Callable[[], dict[str, Any]]):
-        """`snapshot`: returns the page's data; called in the server's threads."""
+        """`snapshot` returns the page's data; it is called in the server's threads."""
         self._snapshot = snapshot
         self._token = secrets.token_urlsafe(32)
         self._looked = threading.Condition()
@@ -53,11 +53,11 @@ class LivePage:
 
     @property
     def url(self) -> str:
-        """The page's address; its random path is the password."""
+        """The page's address; its random path serves as the password."""
         return f"http://{_HOST}:{self._server.server_address[1]}/{self._token}/"
 
     def close(self) -> None:
-        """Stops the server. An open page can still fetch the last figures for a moment."""
+        """Stops the server, after a short wait for an open page to fetch the final metrics."""
         begin = time.monotonic()
         with self._looked:
             if begin - self._last_look < _LOOKED_S:
@@ -73,7 +73,7 @@ class LivePage:
         self.close()
 
     def _answer(self, path: str) -> tuple[str, bytes] | None:
-        """Type and content for a path; None for an unknown one."""
+        """The content type and the content for a path; None if the path is unknown."""
         _, token, *rest = path.split("/", 2) if path.count("/") > 1 else ("", "", "")
         if not hmac.compare_digest(token.encode(), self._token.encode()):
             return None
@@ -100,7 +100,7 @@ class _Server(ThreadingHTTPServer):
         super().__init__(address, _Request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Ignores disconnected browsers, which do not belong in the driver's log."""
+        """Ignores errors of disconnected browsers, which would clutter the driver's log."""
 
 
 class _Request(BaseHTTPRequestHandler):
@@ -121,4 +121,4 @@ class _Request(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: Any) -> None:
-        """Logs nothing, as the link contains a secret."""
+        """Logs nothing, because the link contains a secret."""

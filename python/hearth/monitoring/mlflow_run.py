@@ -30,9 +30,9 @@ _FOREIGN = re.compile(r"[^\w\-. /]")
 
 
 class MlflowRun:
-    """Sends params and metrics to one run, in a separate thread. Any thread may use it.
+    """Sends params and metrics to one run in a separate thread. Thread-safe.
 
-    Errors of the server are logged once, and do not end the training.
+    Logs the server's first error; errors do not end the training.
     """
 
     def __init__(self, mlflow: Any, run_id: str):
@@ -45,7 +45,7 @@ class MlflowRun:
         self._thread.start()
 
     def params(self, values: Mapping[str, Any]) -> None:
-        """Logs params; existing ones with other values are kept."""
+        """Logs params; params that exist with other values are not changed."""
         for name, value in values.items():
             self._queue.put(("param", (_key(name), str(value)[:_LONGEST_PARAM])))
 
@@ -85,7 +85,7 @@ class MlflowRun:
         try:
             self._client.log_batch(self._run_id, **logged)
         except Exception as error:
-            # MLflow rejects a whole batch if the run has a param with another value.
+            # MLflow rejects the whole batch if the run has one of the params with another value.
             known = getattr(error, "error_code", "") == "INVALID_PARAMETER_VALUE"
             if known and len(params := logged.get("params", ())) > 1:
                 for each in params:
@@ -99,14 +99,14 @@ class MlflowRun:
 
 
 def active_run() -> MlflowRun | None:
-    """The active run of this thread, if any. Imports nothing."""
+    """This thread's active run, if any. Does not import MLflow."""
     return _of_active_run(MlflowRun)
 
 
 def log_model(files: Callable[[], Mapping[str, bytes]]) -> None:
-    """Logs a model to the active run of this thread, if any, as artifacts in its folder `model`.
+    """Logs a model to this thread's active run, if any, as artifacts in the folder `model`.
 
-    `files` returns their contents by name. Errors and timeouts are logged as warnings.
+    `files` returns the artifacts' contents by name. Errors and timeouts are logged as warnings.
     """
     _of_active_run(partial(_upload, files))
 
@@ -144,12 +144,12 @@ def _of_active_run(act: Callable[[Any, str], T]) -> T | None:
     try:
         run = mlflow.active_run()
         return None if run is None else act(mlflow, run.info.run_id)
-    except Exception as error:  # partly imported, or another module of that name
+    except Exception as error:  # a partial import, or a different module "mlflow"
         logger.warning("nothing is logged to the active run of MLflow: %s", error)
         return None
 
 
 def _key(name: str) -> str:
-    """A valid MLflow name: a normalized relative path."""
+    """Converts a name to a valid MLflow name, which is a normalized relative path."""
     path = posixpath.normpath(_FOREIGN.sub("_", name[:250]).strip("/ ."))
     return path.strip("/ .") or "_"

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 _TEMPLATE = Path(__file__).with_name("page.html")
-_PLACE = "/*DATA*/null"
+_PLACEHOLDER = "/*DATA*/null"
 
 
 def live_page() -> str:
@@ -17,6 +17,6 @@ def live_page() -> str:
 
 def report(snapshot: dict[str, Any]) -> str:
     """Embeds the data of History.snapshot()."""
-    # A string in the data must not end the script element.
+    # Escaped, because a string in the data must not end the script element.
     data = json.dumps(snapshot, allow_nan=False).replace("<", "\\u003c")
-    return _TEMPLATE.read_text(encoding="utf-8").replace(_PLACE, data)
+    return _TEMPLATE.read_text(encoding="utf-8").replace(_PLACEHOLDER, data)

@@ -17,21 +17,21 @@ _DATASETS = "dataset."
 
 
 class Watch:
-    """Receives the events of one training, in one thread, and forwards them."""
+    """Records the events of one training and forwards them. Not thread-safe."""
 
     def __init__(self, record: Any, history: History, on_event: Listener, run: MlflowRun | None):
         self._record, self._history, self._on_event = record, history, on_event
         self._run = run
         self._began = time.time()
-        self._validated: set[int] = set()  # iterations with a validation
+        self._validated: set[int] = set()  # iterations with a recorded validation
 
     def __call__(self, event: Event) -> None:
-        """Receives an event."""
+        """Records an event and forwards it."""
         self._take(event)
         self._on_event(event)
 
     def params(self, values: Mapping[str, Any]) -> None:
-        """Records the training's parameters in MLflow; its datasets also on page and event file."""
+        """Records parameters in MLflow, and datasets also in the event file and on the page."""
         known = [f"{name}: {value}" for name, value in values.items() if name.startswith(_DATASETS)]
         if known:
             self._take({"event": "note", "text": "; ".join(known)})
@@ -39,7 +39,7 @@ class Watch:
             self._run.params(values)
 
     def end(self, done: Event) -> None:
-        """Receives the final event, with validations whose events were lost."""
+        """Records validations in the final event whose separate events were lost."""
         for validation in done.get("validations", []):
             if validation["iteration"] not in self._validated:
                 self._take({"event": "validation", **validation})
@@ -65,11 +65,11 @@ class Watch:
 
 @contextmanager
 def watched(on_event: Listener, title: str, log_dir: str, ui: bool) -> Iterator[Watch]:
-    """A receiver of a training's events that forwards them to `on_event`.
+    """Yields a recorder of a training's events, which forwards them to `on_event`.
 
-    `log_dir`: path or URI of the event file; `ui`: whether to serve a page, whose link is reported
-    by an event "page". Page and record are closed at the end; the event file stays. A run of MLflow
-    that is active in this thread gets the figures, too.
+    `log_dir`: path or URI of the event file. `ui`: whether to serve a page, whose link an event
+    "page" reports. The page and the event file are closed at the end. Metrics are also logged to
+    this thread's active MLflow run.
 
     Raises:
         HearthError, OSError: the event file cannot be created.

@@ -1,8 +1,8 @@
-"""Locates the compiled parts: the modules `_core` and `_caffe`, the program `hearth`, C libraries.
+"""Locates compiled files: the modules `_core` and `_caffe`, the program `hearth`, C libraries.
 
-A wheel has them in this folder, a checkout in `build/native`; the environment variable
-HEARTH_NATIVE_DIR sets another folder. An archive of `hearth pack` also has, in `libraries`, the
-libraries that they need of other packages and of the system.
+In a wheel they are in this folder, in a checkout in `build/native`; the environment variable
+HEARTH_NATIVE_DIR sets another folder. An archive of `hearth pack` also contains, in `libraries`,
+the libraries of other packages and of the system that they depend on.
 """
 
 import ctypes
@@ -34,7 +34,7 @@ _CARRIED_ENGINE = _CARRIED / "engine"
 
 
 def _check_python() -> None:
-    """Raises ImportError if the bindings are for another Python or machine."""
+    """Raises ImportError if the bindings are for another Python version or machine type."""
     built = sorted(DIRECTORY.glob("_core.*.so"))
     wanted = {f"_core{suffix}" for suffix in machinery.EXTENSION_SUFFIXES}
     if built and not any(path.name in wanted for path in built):
@@ -46,9 +46,9 @@ def _check_python() -> None:
 
 
 def _load_carried(folder: Path) -> None:
-    """Loads libraries of a folder that this host lacks, so that modules find them by name."""
+    """Loads a folder's libraries, unless the host has them, so that modules find them by name."""
     waiting, last = sorted(folder.glob("*.so*")), 0
-    while waiting and len(waiting) != last:  # libraries may depend on each other
+    while waiting and len(waiting) != last:  # retry: libraries may depend on each other
         last = len(waiting)
         waiting = [path for path in waiting if not _loads(path)]
 
@@ -95,14 +95,14 @@ def _check_engine_libraries() -> None:
 
 
 def load_engine_libraries() -> None:
-    """Loads an archive's libraries for the module `_caffe`; sets HEARTH_TORCH_LIBRARIES."""
+    """Loads an archive's libraries for the module `_caffe`, and sets HEARTH_TORCH_LIBRARIES."""
     _load_carried(_CARRIED_ENGINE)
     if folder := torch_libraries():
         os.environ.setdefault("HEARTH_TORCH_LIBRARIES", folder)
 
 
 def torch_libraries() -> str | None:
-    """The folder of the installed torch's libraries, if any; does not import torch."""
+    """The library folder of the installed torch, if any. Does not import torch."""
     found = machinery.PathFinder.find_spec("torch")
     for package in (found.submodule_search_locations or []) if found else []:
         folder = Path(package) / "lib"
@@ -112,12 +112,12 @@ def torch_libraries() -> str | None:
 
 
 def environment() -> dict[str, str]:
-    """The environment of the program: this process's, with settings for threads and libraries.
+    """This process's environment, with settings for the program's threads and libraries.
 
-    An OpenMP thread that spins at a barrier can keep the thread it waits for off its core if
-    trainers share cores; one that sleeps at once is slow to wake. So threads spin for a fraction of
-    a millisecond (apps/hearth.cc). Adds the library paths of an archive, and of an installed torch
-    for the device library.
+    If trainers share cores, an OpenMP thread that spins at a barrier can occupy the core of the
+    thread it waits for; a thread that sleeps immediately is slow to wake. So threads spin for a
+    fraction of a millisecond (apps/hearth.cc). Adds an archive's library paths, and the installed
+    torch's for the device library.
     """
     environment = dict(os.environ)
     if "OMP_WAIT_POLICY" not in environment:

@@ -1,4 +1,4 @@
-"""A failure as data: its transport to the driver, and the attributes of errors."""
+"""A failure as data, which is sent to the driver and becomes the attributes of an error."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from hearth.errors import HearthError, error_class
 
-# Prefix of a failure's JSON in a task's exception.
+# Precedes a failure's JSON in the text of a task's exception.
 _MARK = "hearth-failure: "
 
 
@@ -19,17 +19,17 @@ class Failure:
 
     text: str
     code: str = "internal"  # hearth::ErrorCode's name
-    rank: int = -1  # a training's rank, or a cluster's node id; -1: none
-    node: str = ""  # "worker:0"
+    rank: int = -1  # rank in a training or node id in a cluster; -1: none
+    node: str = ""  # such as "worker:0"
     host: str = ""
     layer: str = ""
     iteration: int = -1
-    lost: bool = False  # it ended or stopped responding without reporting an error
-    kind: str = ""  # the class of a cluster's error
+    lost: bool = False  # ended or stopped responding without reporting an error
+    kind: str = ""  # the error class of a cluster
 
     @classmethod
     def of(cls, values: Mapping[str, Any], **others: Any) -> Failure:
-        """From the fields of an event; other fields are ignored."""
+        """Creates a failure from an event's fields; ignores unknown fields."""
         names = {field.name for field in fields(cls)}
         known = {name: value for name, value in values.items() if name in names}
         return cls(**{**known, **others})
@@ -38,18 +38,18 @@ class Failure:
     def of_rank(
         cls, rank: int, host: str, reason: object, known: Mapping[str, Any] | None = None
     ) -> Failure:
-        """A failure of a rank itself, in the format of the rendezvous; `known` as in of()."""
+        """A rank's own failure, in the format of the rendezvous. `known`: fields as for of()."""
         text = f"rank {rank} on host {host} failed: {reason}"
         return cls.of(known or {}, text=text, rank=rank, host=host)
 
     @classmethod
     def of_rendezvous(cls, failure: Mapping[str, Any]) -> Failure:
-        """From the result of Coordinator.failure()."""
+        """Creates a failure from the result of Coordinator.failure()."""
         return cls.of(failure, text=" ".join(failure["message"].split()))
 
     @property
     def closed(self) -> bool:
-        """Whether it was only detected by the end of a connection."""
+        """Whether the failure was only detected because a connection was closed."""
         return self.lost and self.code == "unavailable"
 
     @property
@@ -59,16 +59,15 @@ class Failure:
 
     @property
     def is_loss(self) -> bool:
-        """Whether a process was lost, according to its connection or to its peers, so a retry may
-        succeed."""
+        """Whether a process was lost (by its connection or by peers), so a retry may succeed."""
         return self.lost or self.code in ("unavailable", "deadline_exceeded")
 
     def explained_by(self, reported: Failure | None) -> Failure:
         """Returns whichever of this failure (the rendezvous' first) and `reported` (from Spark's
         job) caused the other.
 
-        A rank's own error is final. A loss is explained by what the task of the lost rank reports,
-        and by an error because of which that rank ended.
+        A rank's own error is the cause. The cause of a loss is what the lost rank's task reported,
+        or any rank's error that is not a loss.
         """
         if reported is None or not self.is_loss:
             return self
@@ -76,7 +75,7 @@ class Failure:
         return reported if explains else self
 
     def line(self) -> str:
-        """One line that find() recognizes in a longer text."""
+        """Serializes the failure to a line that find() recognizes in a longer text."""
         return _MARK + json.dumps(asdict(self))
 
     @classmethod
@@ -88,26 +87,26 @@ class Failure:
         try:
             values, _ = json.JSONDecoder().raw_decode(text, start + len(_MARK))
             return cls.of(values)
-        except (ValueError, TypeError, AttributeError):  # truncated, or not written by a task
+        except (ValueError, TypeError, AttributeError):  # truncated, or not from line()
             return None
 
     def error(self) -> HearthError:
-        """A HearthError of the class of its code, for the driver, with the failure's fields as
-        attributes."""
+        """The failure as a HearthError of its code's class, with the fields as attributes."""
         error = error_class(self.code)(self.text)
         self.note_in(error)
         return error
 
     def note_in(self, error: Any) -> None:
-        """Sets the attributes of an error, or of a class of errors."""
+        """Sets the failure's fields as attributes of an error or of an error class."""
         for field in fields(self):
             if field.name not in ("text", "kind"):
                 setattr(error, field.name, getattr(self, field.name))
 
 
 class TaskError(HearthError):
-    """An exception of a Spark task, which reaches the driver as text: the failure's text, and its
-    fields in a second line."""
+    """An exception of a Spark task. The driver receives it as text: the failure's text, and its
+    fields in a second line.
+    """
 
     def __init__(self, failure: Failure):
         super().__init__(f"{failure.text}\n{failure.line()}")

@@ -1,4 +1,4 @@
-"""Records a program's events for the timeline of HEARTH_TIMELINE=FOLDER.
+"""Records a program's events in the timeline that HEARTH_TIMELINE=FOLDER requests.
 
 with span("validate"):
     ...

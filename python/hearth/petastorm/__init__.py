@@ -1,4 +1,4 @@
-"""Petastorm's converter of DataFrames: `from hearth.petastorm.spark import make_spark_converter`.
+"""Petastorm's DataFrame converter: `from hearth.petastorm.spark import make_spark_converter`.
 
 docs/horovod.md lists the differences from Petastorm.
 """

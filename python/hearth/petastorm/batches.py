@@ -1,4 +1,4 @@
-"""Minibatches of a shard of pinned files: each row once per epoch over all shards."""
+"""Minibatches of a shard of pinned files. In an epoch, each row is in exactly one shard."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ class BatchOptions:
 
 
 class ShardBatches:
-    """Minibatches {column: array or list}, continued across epochs; only the last one may be
-    smaller. Each iteration continues the epochs. One thread uses it.
+    """Minibatches {column: array or list}. They may span epochs; only the last one may be smaller.
+    Each iteration continues with the next epoch. Not thread-safe.
     """
 
     def __init__(self, source: FileSource, options: BatchOptions):
-        """Raises ValueError if an endless shard has no rows."""
+        """Raises ValueError if the shard has no rows and num_epochs is unlimited."""
         own = shares(source.splits(), (), options.shard_count)[options.cur_shard]
         self._source, self._options = source.only(own), options
         self._epoch = 0
@@ -71,7 +71,7 @@ class ShardBatches:
         return batches if options.transform is None else _cut_again(batches, options.batch_size)
 
     def _parts(self, begin: int) -> Iterator[list[Any]]:
-        """The rows of each minibatch, from one epoch or two."""
+        """The rows of each minibatch, in parts because they may come from several epochs."""
         options = self._options
         if not self.rows:
             return
@@ -108,7 +108,7 @@ def _joined(parts: list[Any]) -> Any:
 
 
 def _cut_again(batches: Iterator[dict[str, Any]], size: int) -> Iterator[dict[str, Any]]:
-    """Rebatches rows to minibatches of `size`, after a transform that dropped or added rows."""
+    """Rebatches rows to minibatches of `size`, because a transform may drop or add rows."""
     rest: dict[str, Any] = {}
     for batch in batches:
         if _rows(batch):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Arguments of Petastorm's readers that affect neither rows nor their order here.
+# Ignored arguments of Petastorm's readers: here they affect neither the rows nor their order.
 _WITHOUT_MEANING = {
     "reader_pool_type",
     "results_queue_size",
@@ -38,14 +38,14 @@ _WITHOUT_MEANING = {
 
 
 class SparkDatasetConverter:
-    """Rows of a DataFrame in Parquet files, as make_spark_converter() wrote them.
+    """A DataFrame's rows in Parquet files, which make_spark_converter() wrote.
 
-    Picklable, for a function that ranks run; they read the files without Spark.
+    Picklable, so that a function which ranks run can use it; ranks read the files without Spark.
 
     Attributes:
         cache_dir_url: the folder of the files.
         file_urls: the files.
-        dataset_size: number of rows, as len().
+        dataset_size: number of rows, like len().
     """
 
     PARENT_CACHE_DIR_URL_CONF = "petastorm.spark.converter.parentCacheDirUrl"
@@ -67,17 +67,18 @@ class SparkDatasetConverter:
         workers_count: int | None = None,
         **options: Any,
     ) -> Iterator[Any]:
-        """A context manager of an iterable of batches: {column: tensor}; strings and binaries are
-        lists.
+        """A context manager that yields an iterable of batches {column: tensor}; strings and
+        binaries are lists.
 
         Args:
-            batch_size: rows of each batch except the last one; batches continue across epochs.
+            batch_size: rows of each batch except the last one; a batch may span epochs.
             num_epochs: number of passes over the rows; None: unlimited.
-            workers_count: threads that make batches; None: 4.
-            options: cur_shard, shard_count: this rank's shard; shards differ by at most one row.
-                transform_spec: a TransformSpec. shuffle_row_groups: False: the rows in order; else
-                parts of the files in a different order in each epoch, and rows shuffled in windows.
-                seed: of that order. Other options of Petastorm's readers are ignored.
+            workers_count: number of threads that prepare batches; None: 4.
+            options: cur_shard, shard_count: this rank's shard; the shards' sizes differ by at most
+                one row. transform_spec: a TransformSpec. shuffle_row_groups: if False, rows are in
+                order; otherwise each epoch reads parts of the files in another order and shuffles
+                rows in windows. seed: the seed of that order. Other options of Petastorm's readers
+                are ignored.
 
         Raises:
             ValueError, TypeError: an argument is invalid, or tensors do not support a column.
@@ -102,12 +103,12 @@ class SparkDatasetConverter:
         workers_count: int | None = None,
         **options: Any,
     ) -> Iterator[Any]:
-        """A context manager of a tf.data.Dataset of batches, named tuples of tensors.
+        """A context manager that yields a tf.data.Dataset of batches (named tuples of tensors).
 
-        Arguments as of make_torch_dataloader(); batch_size: None: 32.
+        The arguments are make_torch_dataloader()'s; a batch_size of None means 32.
 
         Raises:
-            ValueError: also if the shard has no row to infer types from.
+            ValueError: like make_torch_dataloader(), or the shard has no row to infer types from.
         """
         from hearth.petastorm.tf_dataset import as_dataset
 
@@ -124,7 +125,7 @@ class SparkDatasetConverter:
 
 
 class _Converted:
-    """Converted batches; each iteration continues the epochs."""
+    """Converts batches; each iteration continues with the next epoch."""
 
     def __init__(self, batches: ShardBatches, convert: Any):
         self._batches, self._convert = batches, convert
@@ -159,7 +160,7 @@ def _options(
     )
 
 
-# Converters of this process with their frames and arguments: equal frames are written once.
+# This process's converters by frame and arguments, because equal frames are written once.
 _made: list[tuple[Any, Any, SparkDatasetConverter]] = []
 
 
@@ -169,21 +170,21 @@ def make_spark_converter(
     compression_codec: str | None = None,
     dtype: str | None = "float32",
 ) -> SparkDatasetConverter:
-    """Writes a DataFrame as Parquet, into a new folder below
-    SparkDatasetConverter.PARENT_CACHE_DIR_URL_CONF, a setting of the session: a URI that driver,
-    executors and ranks can read. Equal frames are written once; the files are deleted by delete()
-    or when this process exits.
+    """Writes a DataFrame as Parquet, into a new folder below the URI that the session's setting
+    SparkDatasetConverter.PARENT_CACHE_DIR_URL_CONF names; the driver, executors and ranks must be
+    able to read it. Equal frames are written once. The files are deleted by delete() or when this
+    process exits.
 
     Args:
-        df: a DataFrame, also of Spark Connect.
-        parquet_row_group_size_bytes: of the files.
-        compression_codec: of Spark's Parquet writer; None: uncompressed.
-        dtype: "float32" or "float64": cast floats and doubles, also in arrays, and vectors;
-            None: no cast.
+        df: a DataFrame, of classic Spark or Spark Connect.
+        parquet_row_group_size_bytes: the row group size of the files.
+        compression_codec: the codec of Spark's Parquet writer; None: uncompressed.
+        dtype: the type to which floats, doubles, arrays of them and vectors are cast, "float32" or
+            "float64"; None: no cast.
 
     Raises:
         ValueError: the setting is missing, or dtype is invalid.
-        Errors of Spark while it writes.
+        Spark's errors while it writes.
     """
     parent = df.sparkSession.conf.get(SparkDatasetConverter.PARENT_CACHE_DIR_URL_CONF, None)
     if not parent:
@@ -192,7 +193,7 @@ def make_spark_converter(
             "URI of a folder that the driver and all executors see"
         )
     if dtype not in ("float32", "float64", None):
-        raise invalid(f"dtype={dtype!r}: must be 'float32', 'float64' or None")
+        raise invalid(f"dtype={dtype!r}: it must be 'float32', 'float64' or None")
     arguments = (parent, parquet_row_group_size_bytes, compression_codec, dtype)
     for frame, former, converter in _made:
         if former == arguments and _same(frame, df):
@@ -240,5 +241,5 @@ def _delete_all() -> None:
     for _, _, converter in list(_made):
         try:
             converter.delete()
-        except Exception as error:  # the process exits in any case
+        except Exception as error:  # the process exits anyway
             logger.warning("%s could not be deleted: %s", converter.cache_dir_url, error)

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 
 
 def as_dataset(batches: ShardBatches) -> tf.data.Dataset:
-    """Batches as named tuples of tensors. Types are inferred from the first batch, which is read
-    for this.
+    """Batches as named tuples of tensors. Reads the first batch to infer the types.
 
     Raises:
         ValueError: there is no batch.

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TransformSpec:
-    """The transformation of rows before they are delivered.
+    """A transformation of rows, applied before they are delivered.
 
     Attributes:
-        func: takes and returns a pandas DataFrame of some rows; called in any thread; may drop
-            rows.
+        func: converts a pandas DataFrame of some rows to another, which may have fewer rows; called
+            in any thread.
         edit_fields: columns that `func` adds or changes: (name, NumPy type, shape, nullable).
         removed_fields: columns to drop afterwards.
-        selected_fields: the only columns to keep; instead of removed_fields.
+        selected_fields: the columns to keep; cannot be combined with removed_fields.
     """
 
     func: Callable[[pd.DataFrame], pd.DataFrame] | None = None
@@ -36,7 +36,7 @@ class TransformSpec:
             raise invalid("set removed_fields or selected_fields of a TransformSpec, not both")
 
     def apply(self, columns: dict[str, Any]) -> dict[str, Any]:
-        """The transformed columns.
+        """Transforms the columns of a batch.
 
         Raises:
             ValueError: a named column is missing, or its values do not fit an array.
@@ -63,9 +63,9 @@ class TransformSpec:
 
 
 def _field(given: Any) -> tuple[str, Any, tuple[int | None, ...]]:
-    """(name, type, shape) of an edit field: a tuple, or an object with these attributes."""
-    if isinstance(given, str):
-        raise invalid(f"edit_fields has {given!r}: need (name, NumPy type, shape, nullable)")
+    """(name, type, shape) of an edit field, which is a tuple."""
+    if not isinstance(given, Sequence) or isinstance(given, str) or len(given) < 3:
+        raise invalid(f"edit_fields has {given!r}: use (name, NumPy type, shape, nullable)")
     name, kind, shape = given[:3]
     return name, kind, tuple(shape or ())
 

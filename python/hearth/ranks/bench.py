@@ -1,7 +1,7 @@
-"""Measures the all-reduce speed of a group by transport and size, and formats the table: the part
-of `hearth bench-collective` that runs in each process.
+"""Measures a group's all-reduce speed by transport and size, and formats the table. Runs in each
+process of `hearth bench-collective`.
 
-As a program (`python -m hearth.ranks.bench`) it is one of several ranks on this machine.
+As a program (`python -m hearth.ranks.bench`) it runs one of several ranks on this machine.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ TRANSPORTS = ("auto", "shm", "tcp", "rdma")
 _ROUNDS = 5
 _TIMEOUT_S = 120.0
 
-# Takes a rank's messages: {"transport", "size", ...} for each result, {"transport", "problem"} if
-# the transport is unavailable.
+# Receives a rank's messages: {"transport", "size", ...} for each result, {"transport", "problem"}
+# if the transport is unavailable.
 Say = Callable[[dict[str, Any]], object]
 
 
@@ -65,7 +65,7 @@ def parsed(sizes: str, transports: str) -> Selection:
 def measure(place: Place, selection: Selection, say: Say) -> None:
     """Measures on this rank; all ranks call it with the same arguments. Only rank 0 reports.
 
-    Raises ConnectionError, TimeoutError or HearthError if a rank is lost during it.
+    Raises ConnectionError, TimeoutError or HearthError if a rank is lost.
     """
     before = os.environ.get("HEARTH_TRANSPORT")
     try:
@@ -114,7 +114,7 @@ def _measure_size(ranks: Ranks, size: int, calls: int) -> dict[str, float]:
     if not np.array_equal(array, np.full_like(array, (ranks.world + 1) / 2)):
         raise HearthError(f"an all-reduce of {size} bytes returned wrong values ({array[:4]}...)")
     rounds = [run(calls) for _ in range(_ROUNDS)]
-    # Minimum traffic of each rank's link with any algorithm.
+    # Bytes that each rank's link must carry at least, with any algorithm.
     moved = 2 * (ranks.world - 1) / ranks.world * size
     best, median = min(rounds), statistics.median(rounds)
     return {"best_us": best * 1e6, "median_us": median * 1e6, "bus_gb_s": moved / best / 1e9}
@@ -175,7 +175,7 @@ def _end(process: subprocess.Popen[str]) -> None:
     process.kill()
     process.wait()
     for stream in (process.stdin, process.stdout):
-        with suppress(BrokenPipeError):  # close() flushes data that it did not read
+        with suppress(BrokenPipeError):  # close() flushes data that the process did not read
             stream.close()
 
 
@@ -184,11 +184,11 @@ def _write(process: subprocess.Popen[str], message: dict[str, Any]) -> None:
         process.stdin.write(json.dumps(message) + "\n")
         process.stdin.flush()
     except BrokenPipeError:
-        pass  # its exit status has the reason
+        pass  # the process has ended; its exit status is reported
 
 
 def main() -> None:
-    """Runs one rank, with its measurements and rank 0's address from standard input."""
+    """Runs one rank; reads its measurements and rank 0's address from standard input."""
     arguments = json.loads(sys.stdin.readline())
 
     def say(message: dict[str, Any]) -> None:

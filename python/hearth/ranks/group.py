@@ -1,7 +1,7 @@
-"""Connects processes that share only a store for one text into a group of ranks.
+"""Connects processes into a group of ranks; all they need to share is a store for one text.
 
-Rank 0 opens the rendezvous and publishes its address; all ranks join it, and connect to each other.
-Each proves that it knows the key before any of its data is read.
+Rank 0 opens the rendezvous and publishes its address; all ranks join the rendezvous, and connect to
+each other. Each rank proves that it knows the key before any of its data is read.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from hearth.spark.addresses import address_towards
 from hearth.spark.links import mesh_ports
 from hearth.spark.ports import MESH, coordinator_ports
 
-# How long rank 0 waits at its end for the other ranks, whose last operation may not have ended.
+# How long rank 0's close() waits for the other ranks, whose last operation may still be running.
 _LAST_WAIT_S = 2.0
 _POLL_S = 0.01
 _ENDED_FIRST = (
@@ -44,11 +44,11 @@ class Rendezvous:
     Attributes:
         publish: stores a text for all ranks; rank 0 calls it once.
         read: waits for that text. Raises an error if it does not arrive.
-        withdraw: removes it; rank 0 calls it once all have read it, so that no later group reads
-            it.
-        host: this process's address for the others; empty: the one towards rank 0.
-        key: the secret of all ranks; empty: rank 0 creates and publishes one, so that all readers
-            of the store may join.
+        withdraw: removes the text; rank 0 calls it once all ranks have read the text, so that no
+            later group reads it.
+        host: this process's address for the other ranks; empty: its address on the route to rank 0.
+        key: the secret that all ranks know; empty: rank 0 creates and publishes one, so that any
+            reader of the store can join.
     """
 
     publish: Callable[[str], None]
@@ -62,7 +62,7 @@ class Ranks:
     """This process's rank in a connected group. Thread-safe.
 
     Attributes:
-        rank, world: its number, and the number of ranks.
+        rank, world: this process's rank, and the number of ranks.
         timeout_s: time limit of an operation.
         description: the transports, as text.
     """
@@ -75,8 +75,8 @@ class Ranks:
         timeout_s: float,
         connect_timeout_s: float = 0,
     ):
-        """Returns once all ranks have joined, within `connect_timeout_s` (0: `timeout_s`). The
-        limit of an operation, `timeout_s`, starts with it.
+        """Waits until all ranks have joined, at most `connect_timeout_s` (0: `timeout_s`).
+        `timeout_s` limits each operation, from the operation's start.
 
         Raises:
             TimeoutError: not all ranks joined; names the missing ones.
@@ -115,7 +115,7 @@ class Ranks:
         _open_ranks.add(self)
 
     def submit(self, request: Any) -> Callable[[float], None]:
-        """Submits a core Request to the Queue, which runs all in order of submission.
+        """Submits a core Request to the Queue, which runs requests in order of submission.
 
         Returns a function that waits up to a number of seconds for the operation, and raises its
         error: ConnectionError, TimeoutError, ValueError if ranks disagree, HearthError.
@@ -133,8 +133,8 @@ class Ranks:
         return wait
 
     def try_run(self, request: Any) -> bool:
-        """Runs a Request in this thread, with the errors of submit() and its wait; returns False,
-        and does nothing, if others are queued before it."""
+        """Runs a Request in this thread. Returns False, and does nothing, if other requests are
+        queued. Raises the errors of submit() and its wait."""
         queue = self._open_queue()
         with _noting_loss():
             return queue.try_run(request)
@@ -152,7 +152,7 @@ class Ranks:
 
     @property
     def rendezvous_ended(self) -> bool:
-        """Whether the group has failed because rank 0, which has its rendezvous, has ended."""
+        """Whether the group has failed because rank 0, which runs the rendezvous, has ended."""
         member = self._member
         failure = member.failure() if member is not None else None
         return failure is not None and failure["rank"] < 0
@@ -165,10 +165,10 @@ class Ranks:
         self.leave()
 
     def close(self) -> None:
-        """Ends this rank. Operations that other ranks still wait for fail. Idempotent."""
+        """Ends this rank; operations in which other ranks still wait for it fail. Idempotent."""
         self.leave()
         self._close_coordinator()
-        # Closes their sockets now, not when Python collects this object.
+        # Closes the sockets now, not when Python collects this object.
         self._queue = self._group = self._member = None
 
     def leave(self) -> None:
@@ -179,16 +179,16 @@ class Ranks:
         self._left = True
         _open_ranks.discard(self)
         self._queue.close()
-        with suppress(Exception):  # the group has failed already, which all know
+        with suppress(Exception):  # the group has failed already, and all ranks know it
             self._member.done()
 
     def disown(self) -> None:
-        """Called in a forked child, which has none of the core's threads: the connections belong to
-        the parent, and stay open."""
+        """Called in a forked child, where the core's threads do not exist. The connections belong
+        to the parent, and stay open."""
         self._left = True
         for each in (self._queue, self._group, self._member, self._coordinator):
-            # Its destructor would wait for threads, and report to other ranks that this one has
-            # left.
+            # Leaks each object: its destructor would wait for threads, and report to other ranks
+            # that this rank has left.
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(each))
         self._queue = self._group = self._member = self._coordinator = None
 
@@ -236,7 +236,8 @@ def lost_a_rank() -> bool:
     return _lost.is_set() or any(ranks.failure() is not None for ranks in list(_open_ranks))
 
 
-# A process that ends without close() has not failed: it reports that it is done.
+# Groups to close at exit. A process that ends without close() has not failed, so it reports that it
+# is done.
 _open_ranks: weakref.WeakSet[Ranks] = weakref.WeakSet()
 
 
@@ -258,7 +259,7 @@ os.register_at_fork(after_in_child=_disown_all)
 
 
 def _open(rendezvous: Rendezvous, world: int, timeout_s: float) -> tuple[Any, str]:
-    """Rank 0's rendezvous and its key."""
+    """Opens rank 0's rendezvous; returns it and its key."""
     host = rendezvous.host or "127.0.0.1"
     nonce = secrets.token_hex(16)
     key = derived_key(rendezvous.key, nonce) if rendezvous.key else _core.new_token()
@@ -276,7 +277,7 @@ def _open(rendezvous: Rendezvous, world: int, timeout_s: float) -> tuple[Any, st
 
 
 def _found(rendezvous: Rendezvous) -> tuple[str, int, str]:
-    """The address of rank 0's rendezvous, and its key."""
+    """(host, port, key) of rank 0's rendezvous."""
     text = rendezvous.read()
     try:
         host, port, shown = text.split(" ")

@@ -40,7 +40,7 @@ _place: Place | None = None
 
 
 def offer(place: Place | None) -> None:
-    """Sets this process's place; called by its starter."""
+    """Sets this process's place; called by the code that starts the program."""
     global _place
     _place = place
 

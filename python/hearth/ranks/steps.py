@@ -1,4 +1,4 @@
-"""Training steps in which every rank takes part, with or without rows.
+"""Training steps in which every rank participates, even if it has no rows.
 
 The Exchange interface hides a framework's tensors and communication.
 """
@@ -31,27 +31,27 @@ class Exchange(Protocol):
     """A framework's minibatches and ranks."""
 
     def exchange_states(self, own: State) -> list[State]:
-        """Exchanges states; returns those of all ranks, by rank."""
+        """Sends this rank's state to all ranks; returns the states of all, by rank."""
 
     def rows(self, batch: Any) -> int:
         """The number of rows of a minibatch. Raises TypeError for other values."""
 
     def two_rows(self, batch: Any) -> Any:
-        """Copies of two rows, as normalization over a minibatch needs more than one."""
+        """Copies of two rows, because normalization over a minibatch needs more than one."""
 
     def share(self, example: Any, source: int) -> Any:
-        """Sends the example of rank `source` to ranks whose `example` is None; others keep theirs.
-        All ranks call it."""
+        """Returns rank `source`'s example on ranks whose `example` is None, and `example` on
+        others. All ranks call it."""
 
 
 def in_step(
     batches: Iterable[Any], patience_s: float, exchange: Exchange
 ) -> Iterator[tuple[Any, float]]:
-    """Yields (minibatch, weight) equally often on all ranks, until the rows of all have ended.
+    """Yields (minibatch, weight) equally often on all ranks, until all ranks have run out of rows.
 
-    A rank without rows gets two earlier ones with weight 0; the weights of the others are their
-    share of the step's rows times the number of ranks, so that the mean over ranks is the mean over
-    rows. `patience_s`: how long the others wait for a rank that has just run out of rows.
+    A rank without rows gets two earlier rows with weight 0. Any other rank's weight is its share of
+    the step's rows times the number of ranks, so that the mean over ranks is the mean over rows.
+    `patience_s`: how long ranks wait for a rank that has just run out of rows.
     """
     ahead = Ahead(batches)
     example: Any = None  # rows for a rank that has none
@@ -82,7 +82,7 @@ def in_step(
 class Feed(Protocol):
     """A feed that is read ahead of the program."""
 
-    # Number of its rows in minibatches returned to the program; None: all.
+    # Number of rows in the minibatches that were returned to the program; None: all rows.
     used: int | None
 
     @property
@@ -91,22 +91,24 @@ class Feed(Protocol):
 
 
 class Ahead:
-    """Takes minibatches in a thread, each on request. One thread requests them."""
+    """Takes minibatches in a background thread, one per request. Only one thread may request
+    them."""
 
     def __init__(self, batches: Iterable[Any]):
         self.ended = False
-        self._feeds: list[Feed] = []  # feeds read by its thread, which alone appends
+        self._feeds: list[Feed] = []  # feeds that the background thread reads; only it appends
         self._wanted: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._found: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._is_asked = False
         self._batch: Any = None
-        self._used: list[tuple[Feed, int]] = []  # `used` once the program has the minibatch
+        # The feeds' `used` once the program has the minibatch.
+        self._used: list[tuple[Feed, int]] = []
         # A daemon thread: it may still wait for rows when the program ends.
         self._thread = threading.Thread(target=self._run, args=(batches,), name=AHEAD, daemon=True)
         self._thread.start()
 
     def take(self, wait_s: float) -> Any:
-        """The next minibatch; None if it does not arrive in time, or all have ended."""
+        """The next minibatch; None if it does not arrive in time, or there are no more."""
         self.wait(wait_s)
         return self._batch
 
@@ -138,7 +140,7 @@ class Ahead:
             self._batch, self._used = found
 
     def note(self, feed: Feed) -> None:
-        """Called by its thread before it takes rows of a feed."""
+        """Called in the background thread before it takes rows of a feed."""
         if feed not in self._feeds:
             feed.used = feed.taken
             self._feeds.append(feed)
@@ -165,8 +167,8 @@ _here = _Here()
 def note_taking(feed: Feed) -> None:
     """Called by a feed before this thread takes rows of it.
 
-    Rows taken by in_step(), also indirectly, do not count as used until it has returned them to the
-    program: see Feed.used.
+    Rows that in_step() takes, directly or through a generator, do not count as used until in_step()
+    has returned them to the program: see Feed.used.
     """
     if _here.ahead is None:
         feed.used = None
@@ -175,7 +177,8 @@ def note_taking(feed: Feed) -> None:
 
 
 def parts_of(batch: Any) -> tuple[Any, list[Any]]:
-    """(structure for whole_of(), arrays or tensors) of a batch: a dict, a tuple, or one of them."""
+    """(structure for whole_of(), arrays or tensors) of a batch, which is a dict, a tuple, or a
+    single array or tensor."""
     if isinstance(batch, dict):
         return list(batch), list(batch.values())
     if isinstance(batch, tuple | list):
@@ -184,7 +187,7 @@ def parts_of(batch: Any) -> tuple[Any, list[Any]]:
 
 
 def whole_of(names: Any, parts: list[Any]) -> Any:
-    """A batch of these parts."""
+    """The inverse of parts_of()."""
     if names is None:
         return parts[0]
     return tuple(parts) if isinstance(names, int) else dict(zip(names, parts, strict=True))

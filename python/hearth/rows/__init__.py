@@ -1,1 +1,1 @@
-"""Prepares Spark's and files' rows for rings: order, pinned partitions, Arrow columns, pickles."""
+"""Prepares Spark's and files' rows for rings: order, pinned partitions, Arrow columns, pickling."""

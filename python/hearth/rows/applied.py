@@ -1,7 +1,7 @@
 """Applies a model to the rows of a partition.
 
-One thread reads and prepares rows, the model thread computes, and Spark's thread takes the results,
-concurrently.
+Three threads work concurrently: one reads and prepares rows, the model thread computes, and Spark's
+thread consumes the results.
 """
 
 from __future__ import annotations
@@ -22,17 +22,18 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     Arrays = Mapping[str, np.ndarray]
-    # Returns the outputs of a minibatch in order; the first dimension is the row.
+    # Returns the outputs of a minibatch in order; an output's first dimension is the row.
     Model = Callable[[Arrays], list[np.ndarray]]
-    # Converts a minibatch of the read columns to the model's arguments.
+    # Converts the read columns of a minibatch to the model's arguments.
     Prepare = Callable[[list[np.ndarray]], Arrays]
 
 
 @dataclass(frozen=True)
 class ModelColumns:
-    """The columns of a partition as seen by tasks, and the model's batch size.
+    """The columns that a task reads and keeps, and the model's batch size.
 
-    `inputs`: the names of `read` for the model and messages; `kept`: the columns that stay.
+    `read`: the columns to read; `inputs`: their names for the model and messages; `kept`: the
+    columns that remain in the output.
     """
 
     inputs: tuple[str, ...]
@@ -52,13 +53,13 @@ def applied(
 
     Args:
         columns: the columns to read and keep.
-        made: output columns.
-        batches: rows; consumed in a separate thread.
+        made: the schema of the model's output columns.
+        batches: the rows; consumed in a separate thread.
         load: returns the model; called in the model thread if there are rows.
-        load_prepare: returns a function of the read columns, called in the reading thread.
+        load_prepare: called in the reading thread; returns the function that converts columns.
 
     Raises:
-        ValueError: a value that the model or a column does not accept; names the row.
+        ValueError: the model or a column does not accept a value; the message names the rows.
     """
     partition = partition_id()
     rows = WaitingRows(columns.kept, made, partition, least=2 * columns.batch_size)
@@ -96,7 +97,7 @@ def prepared(
     batches: Iterable[pa.RecordBatch],
     load_prepare: Callable[[], Prepare] | None = None,
 ) -> Iterator[tuple[Arrays, int]]:
-    """The model's arguments and number of rows for each minibatch."""
+    """The model's arguments and the number of rows of each minibatch."""
     prepare = load_prepare() if load_prepare else None
     names = columns.inputs
     before = 0
@@ -110,7 +111,7 @@ def prepared(
 
 @contextmanager
 def of_rows(partition: int, before: int, count: int) -> Iterator[None]:
-    """Adds the rows to a ValueError's message."""
+    """Adds the rows' numbers to the message of a ValueError."""
     try:
         yield
     except ValueError as error:
@@ -119,7 +120,7 @@ def of_rows(partition: int, before: int, count: int) -> Iterator[None]:
 
 
 def _bytes(arrays: Iterable[np.ndarray]) -> int:
-    """Approximate size; for objects the lengths of strings and bytes."""
+    """Approximate size in bytes; for objects, the sum of the lengths of strings and bytes."""
     return sum(
         sum(map(_length, array.flat)) if array.dtype == object else array.nbytes for array in arrays
     )

@@ -1,4 +1,4 @@
-"""Types of columns that Spark's tasks and the readers of files can send to a node."""
+"""Column types that Spark's tasks and file readers can send to a node."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ def check_carried(schema: Any) -> None:
 
 
 def uncarried(schema: Any) -> dict[str, str]:
-    """The types, by name, of columns of a pyspark StructType that cannot be sent to a node."""
+    """The columns of a pyspark StructType that cannot be sent to a node, with their types."""
     fields = [field for field in schema.fields if not _is_carried(field.dataType)]
     return {field.name: field.dataType.simpleString() for field in fields}
 
 
 def uncarried_arrow(schema: pa.Schema) -> dict[str, str]:
-    """As uncarried(), of an Arrow schema."""
+    """Like uncarried(), for an Arrow schema."""
     return {field.name: str(field.type) for field in schema if not _is_carried_arrow(field.type)}
 
 
 def not_carried(dataset: str, name: str, kind: str) -> InvalidArgumentError:
-    """The error for a dataset's column that cannot be sent to a node, to raise."""
+    """Returns the error to raise for a dataset's column that cannot be sent to a node."""
     return invalid(
         f"column {name!r} of dataset {dataset!r} has the type {kind}, which datasets do not "
         f"support: name the columns to read in ctx.dataset(columns=), without it, or {CAST}"

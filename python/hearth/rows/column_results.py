@@ -1,7 +1,7 @@
 """Sends a node's results back to a feed task in columns, without Python objects per value.
 
-They are Arrow IPC streams of one batch, in the same pieces as pickled results; a stream's first
-byte cannot start a pickle. Arrays keep their types and shapes.
+Results are sent as Arrow IPC streams of one batch, in the same messages as pickled results; a
+stream's first byte cannot start a pickle. Arrays keep their types and shapes.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 _STREAM = b"\xff"
 _RESULT_ROWS = 4096
-# Keys of a batch's metadata: a row's result is a single value, not a dict; an error message.
+# Keys of a batch's metadata. _SINGLE: a row's result is one value, not a dict. _ERROR: a message.
 _SINGLE, _ERROR = b"hearth.single", b"hearth.error"
-_PLAIN, _NUMPY = b"plain", b"numpy"  # rows as Python or NumPy values
+_PLAIN, _NUMPY = b"plain", b"numpy"  # of _SINGLE: rows() are Python or NumPy values
 
 
 class ColumnResults:
-    """Results of several rows: arrays by name, or one array. Immutable."""
+    """The results of several rows: named arrays, or a single array. Immutable."""
 
     def __init__(self, batch: pa.RecordBatch):
         self.batch = batch
@@ -38,11 +38,11 @@ class ColumnResults:
     def of(results: Any, plain: bool = False) -> ColumnResults | None:
         """Converts an array of numbers, a dict of arrays or a record batch; None for other types.
 
-        `plain`: rows() returns an array's values as Python numbers and lists, as for other
-        inputs.
+        `plain`: whether rows() returns an array's values as Python numbers and lists, like for
+        other inputs.
 
         Raises:
-            ValueError: arrays of a dict have different lengths, or an unsupported type.
+            ValueError: a dict's arrays have different lengths or an unsupported type.
         """
         import pyarrow as pa
 
@@ -59,18 +59,18 @@ class ColumnResults:
 
     @staticmethod
     def error(text: str, rows: int) -> ColumnResults:
-        """An error instead of results for `rows` rows: the feed task raises it as a ValueError."""
+        """An error in place of `rows` rows' results; the feed task raises it as a ValueError."""
         return ColumnResults(_batch_of({"value": np.zeros(rows, bool)}, {_ERROR: text.encode()}))
 
     def __len__(self) -> int:
         return self.batch.num_rows
 
     def slice(self, at: int, count: int) -> ColumnResults:
-        """`count` results from index `at`, without a copy."""
+        """`count` results from index `at`, without copying."""
         return ColumnResults(self.batch.slice(at, count))
 
     def dumped(self) -> memoryview:
-        """Bytes for loaded()."""
+        """Serializes the results for loaded()."""
         import pyarrow as pa
 
         sink = pa.BufferOutputStream()
@@ -84,7 +84,7 @@ class ColumnResults:
             raise invalid(text.decode(errors="replace"))
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """The columns as read-only arrays; raises as check()."""
+        """The columns as read-only arrays. Raises like check()."""
         self.check()
         names = self.batch.schema.names
         return {
@@ -93,7 +93,7 @@ class ColumnResults:
         }
 
     def columns(self, schema: pa.Schema) -> list[pa.Array]:
-        """The columns of `schema`. Raises ValueError as result_columns(), and as check()."""
+        """Converts results to the columns of `schema`. Raises like result_columns() and check()."""
         self.check()
         if len(schema) == 1 and self.single:
             return [as_column(self.arrays()["value"], schema.field(0))]
@@ -118,7 +118,7 @@ class ColumnResults:
         return _SINGLE in (self.batch.schema.metadata or {})
 
     def rows(self) -> list[Any]:
-        """One value or dict per row; raises as check()."""
+        """One value or dict per row. Raises like check()."""
         self.check()
         if not self.single:
             return self.batch.to_pylist()
@@ -128,7 +128,7 @@ class ColumnResults:
 
 
 def _cast(column: pa.Array, field: pa.Field) -> pa.Array:
-    """Casts the column to Spark's type; numbers are checked as by as_column()."""
+    """Casts the column to Spark's type; checks floating-point numbers like as_column()."""
     import pyarrow as pa
 
     dense = pa.types.is_fixed_size_list(column.type) or not is_list(column.type)
@@ -154,10 +154,10 @@ def loaded(data: Any, from_remote: bool) -> ColumnResults:
 
 
 class ResultUnpickler(pickles.Unpickler):
-    """Results of a node in the order sent: ColumnResults, or pickled values."""
+    """Deserializes a node's results, which are ColumnResults or pickled values."""
 
     def load(self, data: Any, from_remote: bool) -> Any:
-        """The results of a task: columns as ColumnResults, anything else unpickled."""
+        """Deserializes results: columns to ColumnResults, anything else with pickle."""
         if bytes(data[:1]) == _STREAM:
             return loaded(data, from_remote)
         return super().load(data, from_remote)
@@ -168,8 +168,8 @@ def result_columns(
 ) -> Iterator[pa.RecordBatch]:
     """Converts results to the columns of a DataFrame.
 
-    Columnar results have columns by name, or a single one, or one for each index of an array's
-    second dimension. A Python object is a row's tuple or dict, or the value of the only column.
+    Columnar results are named columns, a single column, or an array whose second dimension is the
+    column. A Python object is a row's tuple or dict, or the value of a single column.
 
     Raises:
         ValueError: a result does not fit its type, or the results have other columns.
@@ -206,7 +206,7 @@ def wire_column(array: np.ndarray) -> pa.Array:
     """Converts an array to a column that column_to_numpy() converts back.
 
     Raises:
-        ValueError: an unsupported type.
+        ValueError: the array's type is unsupported.
     """
     import pyarrow as pa
 

@@ -21,7 +21,7 @@ class Columns:
 
     def __init__(self, batch: pa.RecordBatch):
         self._batch = batch
-        # Arrays of the whole batch, shared by its slices.
+        # Arrays of the whole batch, by (name, ragged); slices share them.
         self._arrays: dict[tuple[str, bool], np.ndarray] = {}
         self._start, self._stop = 0, batch.num_rows
 
@@ -29,7 +29,7 @@ class Columns:
         return self._stop - self._start
 
     def slice(self, at: int, count: int) -> Columns:
-        """Up to `count` rows from `at` on, without a copy."""
+        """Up to `count` rows from `at` on, without copying."""
         part = Columns.__new__(Columns)
         part._batch, part._arrays = self._batch, self._arrays
         part._start = self._start + at
@@ -46,9 +46,9 @@ class Columns:
         return isinstance(other, Columns) and self._batch.schema.equals(other._batch.schema)
 
     def array(self, name: str, ragged: bool = False) -> np.ndarray:
-        """As column_to_numpy(); with `ragged`, lists become one array per row.
+        """Like column_to_numpy(), but with `ragged`, lists become one array per row.
 
-        Writable; may share the batch's memory.
+        The array is writable and may share the batch's memory.
         """
         whole = self._arrays.get((name, ragged))
         if whole is None:
@@ -61,7 +61,7 @@ class Columns:
         return whole[self._start : self._stop]
 
     def _own(self, array: np.ndarray) -> np.ndarray:
-        """A writable view of the array: pyarrow marks arrays that share its memory as read-only."""
+        """A writable view of the array. (pyarrow marks arrays that share memory as read-only.)"""
         if any(np.may_share_memory(array, other) for other in self._arrays.values()):
             return array.copy()  # a column read under two names
         return array if array.flags.writeable else np.asarray(_Writable(array))
@@ -70,7 +70,7 @@ class Columns:
         """The rows as Python objects, of all columns or of `names`.
 
         Raises:
-            ValueError: an unknown column.
+            ValueError: a column is unknown.
         """
         part = self._batch.slice(self._start, len(self))
         columns = part.columns if names is None else [_column_of(part, name) for name in names]
@@ -78,14 +78,14 @@ class Columns:
 
 
 class ColumnsBefore:
-    """The columns of a feed's earlier rows, which later ones must match."""
+    """The columns of a feed's earlier rows, which later rows must match."""
 
     def __init__(self) -> None:
         self._names: list[str] | None = None
         self._shapes: dict[tuple[str, np.dtype, int], tuple[int, ...]] = {}
 
     def check_names(self, chunks: list[Any]) -> None:
-        """Raises ValueError for tuples whose fields differ from earlier ones."""
+        """Raises ValueError if the rows' fields differ from those of earlier rows."""
         if not chunks or not isinstance(chunks[0], Columns):
             return
         names = chunks[0].names
@@ -98,7 +98,7 @@ class ColumnsBefore:
             )
 
     def check_shapes(self, name: str, arrays: list[np.ndarray]) -> None:
-        """Raises ValueError if the length of lists changes: both do not fit into one minibatch."""
+        """Raises ValueError if lists change their length: one minibatch cannot have both."""
         for array in arrays:
             shape = array.shape[1:]
             before = self._shapes.setdefault((name, array.dtype, array.ndim), shape)
@@ -108,13 +108,13 @@ class ColumnsBefore:
 
 
 def column_to_numpy(column: pa.Array, name: str) -> np.ndarray:
-    """The values, of shape [rows] or, for lists of equal length, [rows, length]; read-only.
+    """Converts a column to a read-only array [rows] or, for lists of equal length, [rows, length].
 
-    Zero-copy for numbers without nulls, and lists of them. A null among floats becomes NaN.
-    Strings and binaries become objects, nulls None.
+    Numbers without nulls and lists of them are not copied. A null among floats becomes NaN. Strings
+    and binaries become objects, and their nulls None.
 
     Raises:
-        ValueError: an unsupported type, nulls, or lists of different lengths.
+        ValueError: the column has an unsupported type, nulls, or lists of different lengths.
     """
     import pyarrow as pa
 
@@ -135,7 +135,7 @@ def column_to_numpy(column: pa.Array, name: str) -> np.ndarray:
 
 
 def is_list(kind: pa.DataType) -> bool:
-    """Whether it is a list type."""
+    """Whether the type is a list type."""
     import pyarrow as pa
 
     types = pa.types
@@ -143,7 +143,7 @@ def is_list(kind: pa.DataType) -> bool:
 
 
 def _is_bytes(kind: pa.DataType) -> bool:
-    """Whether it is a string or binary type."""
+    """Whether the type is a string or binary type."""
     import pyarrow as pa
 
     types = pa.types
@@ -164,7 +164,7 @@ def _of_one_length(column: pa.Array, name: str) -> np.ndarray:
 
 
 def _ragged_arrays(column: pa.Array, name: str) -> np.ndarray:
-    """An array per row, None for nulls."""
+    """Converts lists to an array per row, with None for nulls."""
     import pyarrow.compute as pc
 
     values = column_to_numpy(column.flatten(), name)

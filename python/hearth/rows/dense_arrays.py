@@ -1,6 +1,6 @@
 """Converts Arrow columns to dense arrays for models and functions, and arrays to other types.
 
-A value that does not fit the result is an error that names the column: nothing becomes NaN,
+A value that does not fit raises an error that names the column; no value silently becomes NaN,
 infinity or another number.
 """
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 def dense_array(column: pa.Array, name: str) -> np.ndarray:
-    """The values of the column `name`, of shape [rows, ...].
+    """Converts the column `name` to an array [rows, ...].
 
     Raises:
-        ValueError: nulls, lists of different lengths, or an unsupported type.
+        ValueError: the column has nulls, lists of different lengths, or an unsupported type.
     """
     if nulls := _nulls(column):
         raise invalid(
@@ -33,7 +33,7 @@ def dense_array(column: pa.Array, name: str) -> np.ndarray:
 
 
 def byte_rows(values: Any, name: str) -> np.ndarray:
-    """Equally long bytes in the column `name` as uint8 [rows, length].
+    """Converts the column `name` of equally long bytes to uint8 [rows, length].
 
     Raises:
         ValueError: the values are not bytes, or have different lengths.
@@ -51,14 +51,14 @@ def byte_rows(values: Any, name: str) -> np.ndarray:
             f"column {name!r} has bytes of different lengths ({sorted(lengths)[:4]}), which do not "
             "fit an array: decode or pad them in Spark"
         )
-    # A copy, as bytes are read-only.
+    # Copied, because bytes are read-only.
     return np.frombuffer(b"".join(values), np.uint8).reshape(len(values), -1).copy()
 
 
 def fitted(values: np.ndarray, kind: Any, name: str) -> np.ndarray:
     """Converts the values of the column `name` to the type `kind`.
 
-    Numbers may only be rounded to the nearest floating-point value.
+    The only permitted change of a number is rounding to the nearest floating-point value.
 
     Raises:
         ValueError: a value is out of range, or does not fit an integer or boolean.
@@ -81,7 +81,7 @@ def fitted(values: np.ndarray, kind: Any, name: str) -> np.ndarray:
 
 
 def _lost(values: np.ndarray, changed: np.ndarray, kind: np.dtype) -> np.ndarray:
-    """A mask of the values out of range."""
+    """A mask of the values that do not fit `kind`."""
     if kind.kind == "b":
         return (values != 0) & (values != 1)
     if kind.kind not in "iu":
@@ -89,7 +89,7 @@ def _lost(values: np.ndarray, changed: np.ndarray, kind: np.dtype) -> np.ndarray
     least, most = np.iinfo(kind).min, np.iinfo(kind).max
     if values.dtype.kind != "f":
         return (values < least) | (values > most)
-    # The bounds are exact as floats: least, and most + 1.
+    # Compares with `least` and `most + 1`, because both are exact as floats.
     inside = (values >= float(least)) & (values < float(most + 1))
     return ~(inside & (values == np.trunc(values)))
 

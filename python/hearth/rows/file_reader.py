@@ -20,14 +20,14 @@ from hearth.sources.rank_rows import RankRows
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# Limit for a full ring. A trainer's death is noticed at once, without a timeout.
+# How long the ring may be full. A trainer's death is detected immediately, without a timeout.
 STALL_TIMEOUT_S = 3600.0
 
 
 def read_rows(uri: str, columns: Sequence[str], rank: int, world: int) -> Iterator[pa.RecordBatch]:
-    """The rows of `rank` in file order; `columns`: `name` or `name as alias`; empty: all.
+    """Reads `rank`'s rows in file order. `columns`: `name` or `name as alias`; empty means all.
 
-    Raises: as FileSource.pin(), select() and read().
+    Raises like FileSource.pin(), select() and read().
     """
     source = FileSource(ParquetFormat(), uri).pin()
     if columns:
@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         for batch in read_rows(flags.source, columns, flags.rank, flags.world):
             if not writer.write(batch, STALL_TIMEOUT_S):
-                return 0  # the reader needs no more rows
+                return 0  # the ring's reader needs no more rows
     except Exception as error:  # any error must reach the trainer
         writer.fail(f"{type(error).__name__}: {error}")
         return 1

@@ -1,7 +1,7 @@
-"""Rebuilds NumPy values in pickles from another host from their kind, size, shape and bytes.
+"""Rebuilds NumPy values of another host's pickles from kind, size, shape and bytes only.
 
-NumPy's classes trust a pickle's dtype flags and sizes, and accessing an array whose memory does not
-match its dtype crashes the process.
+NumPy's classes trust the dtype flags and sizes in a pickle, but accessing an array whose memory
+does not match its dtype crashes the process.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-# Sizes by kind; None: any.
+# Accepted item sizes by dtype kind; None: any.
 _SIZES: dict[str, tuple[int, ...] | None] = {
     "b": (1,),
     "i": (1, 2, 4, 8),
@@ -56,12 +56,12 @@ class Maker:
 
 
 class Dtype:
-    """Replaces numpy.dtype while a pickle is read."""
+    """Stands in for numpy.dtype while a pickle is read."""
 
     __slots__ = ("real", "used")
 
     def __init__(self, name: Any, align: Any = False, copy: Any = False):
-        """Takes a pickle's arguments of numpy.dtype. Raises UnpicklingError."""
+        """Checks a pickle's arguments to numpy.dtype. Raises UnpicklingError."""
         known = re.fullmatch(r"([a-zA-Z])(\d{1,10})", name) if isinstance(name, str) else None
         kind, size = (known[1], int(known[2])) if known else ("", 0)
         sizes = _SIZES.get(kind, ())
@@ -71,7 +71,7 @@ class Dtype:
         self.used = False
 
     def __setstate__(self, state: Any) -> None:
-        """Takes byte order, time unit or fields; a pickle's flags are ignored."""
+        """Sets byte order, time unit or fields; ignores the pickle's flags."""
         _, order, shape, names, fields, size, *rest = state
         if order not in _ORDERS or shape is not None:
             raise _refuse("an array with items of its own shape")
@@ -86,7 +86,7 @@ class Dtype:
         self.real = self.real.newbyteorder(order)
 
     def check(self, count: int, size: int) -> np.dtype:
-        """The dtype, for `count` items in `size` bytes. Raises UnpicklingError."""
+        """Returns the dtype. Raises UnpicklingError unless `count` items have `size` bytes."""
         self.used = True
         if self.real.hasobject or count * self.real.itemsize != size:
             raise _refuse(f"an array of {count} items of {self.real} in {size} bytes")
@@ -101,7 +101,7 @@ def _structure(names: Any, fields: Any, size: Any) -> np.dtype:
         field = _dtype_of(fields[name][0])
         field.used = True
         formats.append(field.real)
-        if field.real.kind in "bO":  # bytes other than 0 and 1 are invalid booleans
+        if field.real.kind in "bO":  # booleans may be bytes other than 0 and 1
             raise _refuse("an array with fields that are objects or booleans")
     offsets = [fields[name][1] for name in names]
     kinds = {"names": list(names), "formats": formats, "offsets": offsets, "itemsize": size}
@@ -130,11 +130,11 @@ def _count(shape: Any) -> int:
 
 
 def _flat(data: Any, dtype: Any, count: int) -> np.ndarray:
-    """The items, sharing the memory of `data` except for booleans."""
+    """The items as an array, which shares the memory of `data` unless they are booleans."""
     if not isinstance(data, (bytes, bytearray)):
         raise _refuse(f"an array in a {type(data).__name__}")
     kind = _dtype_of(dtype).check(count, len(data))
-    if kind.kind == "b":  # NumPy relies on zeros and ones
+    if kind.kind == "b":  # NumPy requires each byte to be 0 or 1
         return np.frombuffer(data, np.uint8) != 0
     return np.frombuffer(data, kind)
 
@@ -154,7 +154,7 @@ def _scalar(dtype: Any, data: Any = b"") -> Any:
 
 
 class Unfinished:
-    """Replaces an array whose content the pickle has not set yet."""
+    """Stands in for an array whose content the pickle has not set yet."""
 
     __slots__ = ("array",)
     __hash__ = None
@@ -178,17 +178,17 @@ class Unfinished:
 
 
 class ForeignArrays:
-    """Replacements of NumPy's functions while one pickle is read. Not thread-safe."""
+    """Stand-ins for NumPy's functions while one pickle is read. Not thread-safe."""
 
     def __init__(self) -> None:
         self._dtypes: list[Dtype] = []
         self._unfinished = False
 
     def function(self, name: str) -> Maker:
-        """The replacement of NumPy's function or class of that name.
+        """The stand-in for NumPy's function or class `name`.
 
         Raises:
-            KeyError: pickles of arrays do not use it.
+            KeyError: pickles of arrays do not use the name.
         """
         return {
             "dtype": Maker(self._dtype),
@@ -200,15 +200,15 @@ class ForeignArrays:
 
     @staticmethod
     def guarded(function: Callable[..., Any]) -> Maker:
-        """The function, restricted to calls."""
+        """Wraps a function so that a pickle can only call it."""
         return Maker(function)
 
     def finished(self, value: Any) -> Any:
-        """The complete value, in which arrays replace their parts.
+        """Returns the complete value, with arrays in place of their stand-ins.
 
         Raises:
             UnpicklingError: the pickle has an incomplete array.
-            RecursionError: an array's parts are nested too deeply.
+            RecursionError: the value is nested too deeply.
         """
         if not all(dtype.used for dtype in self._dtypes):
             raise _refuse("a type without an array")
@@ -228,7 +228,7 @@ def _no_call(*_: Any) -> None:
 
 
 def _finish(value: Any, done: dict[int, tuple[Any, Any]]) -> Any:
-    """The same object if possible: parts in lists and dicts are replaced in place."""
+    """Replaces the stand-ins in a value, in place where possible (lists, dicts)."""
     if not isinstance(value, (list, tuple, dict, Unfinished)):
         return value
     if id(value) in done:
@@ -236,7 +236,7 @@ def _finish(value: Any, done: dict[int, tuple[Any, Any]]) -> Any:
     result = value.array if isinstance(value, Unfinished) else value
     if result is None:
         raise _refuse("an array without content")
-    done[id(value)] = value, result  # kept alive, so that its id stays unique
+    done[id(value)] = value, result  # keeps it alive, so its id stays unique
     if isinstance(result, np.ndarray):
         if result.dtype.kind == "O":
             for i, item in enumerate(result.flat):
@@ -257,6 +257,6 @@ def _finish_tuple(value: tuple[Any, ...], done: dict[int, tuple[Any, Any]]) -> t
     if all(new is old for new, old in zip(items, value, strict=True)):
         return value
     result = tuple.__new__(type(value), items)
-    if hasattr(value, "__dict__"):  # a Row's names
+    if hasattr(value, "__dict__"):  # the names of a Row's fields
         result.__dict__.update(value.__dict__)
     return result

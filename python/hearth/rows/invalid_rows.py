@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 NAMED_ROWS = 10
-# Spark Connect has no accumulators: there a task also yields its invalid rows, with their position
-# among them in this column. They are observed and then filtered out.
+# Spark Connect has no accumulators, so a task also yields its invalid rows, numbered in this
+# column. Spark observes the numbered rows, which are then filtered out.
 POSITION = "hearth_invalid_row"
-# Partitions end one by one; one line reports all that end within this time of each other.
+# Partitions end at different times. A report waits until none has ended for this long.
 _QUIET_S = 0.5
 
 
 @dataclass(frozen=True)
 class InvalidRows:
-    """`count` of `given` rows were invalid; `names` are the first few."""
+    """Of `given` rows, `count` were invalid; `names` has the first few of them."""
 
     given: int = 0
     count: int = 0
@@ -34,12 +34,12 @@ class InvalidRows:
 
     @property
     def said(self) -> str:
-        """The numbers as text, for a message."""
+        """The row counts as text, for a message."""
         return f"{self.count} of {self.given} rows cannot be used"
 
     @property
     def named(self) -> str:
-        """The names, with "..." if there are more."""
+        """The names as text, with "..." if there are more."""
         return ", ".join([*self.names, *["..."] * (self.count > len(self.names))])
 
 
@@ -55,7 +55,7 @@ def add_up(parts: Iterable[InvalidRows]) -> InvalidRows:
 
 
 class Tally:
-    """Compares a predictor's input rows with its output rows, in the same order.
+    """Compares a predictor's input rows with its output rows, which have the same order.
 
     `watch` runs in the feeder's thread, `take` in another.
     """
@@ -68,7 +68,7 @@ class Tally:
         self._first = ""
 
     def watch(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Passes batches through and records their rows' names."""
+        """Yields the batches unchanged, and records their rows' names."""
         for batch in batches:
             names = _names_of(batch)
             if not self._given and names:
@@ -78,23 +78,23 @@ class Tally:
             yield batch
 
     def take(self, names: Iterable[str]) -> None:
-        """Takes output rows: input rows before them without an output are invalid."""
+        """Records output rows; the input rows that were skipped before them are invalid."""
         for name in names:
             self._used += 1
             while self._waiting and (given := self._waiting.popleft()) != name:
                 self._pass_over(given)
 
     def result(self) -> InvalidRows:
-        """The result, after all output rows."""
+        """The result, once all output rows were recorded."""
         while self._waiting:
             self._pass_over(self._waiting.popleft())
         count = self._given - self._used
-        # Names of a type that the trainer formats differently never match, and are omitted then.
+        # Names never match if the trainer formats their type differently; then they are omitted.
         names = self._names if self._passed_over == count else []
         return InvalidRows(self._given, count, tuple(names))
 
     def key(self) -> str:
-        """Identifies the partition by its rows: the same when it is recomputed."""
+        """Identifies the partition by its rows, so a recomputed partition has the same key."""
         return f"{self._given} from {self._first}"
 
     def _pass_over(self, name: str) -> None:
@@ -111,13 +111,13 @@ def _names_of(batch: pa.RecordBatch) -> list[str]:
 
 
 class PartsParam:
-    """An accumulator of {partition: InvalidRows}, which counts recomputed partitions once."""
+    """An accumulator of {partition: InvalidRows}, which counts a recomputed partition only once."""
 
     def __init__(self, on_change: Callable[[], None] | None = None):
         self._on_change = on_change
 
     def zero(self, value: dict[str, InvalidRows]) -> dict[str, InvalidRows]:
-        """The value without any partition."""
+        """The initial value, without partitions."""
         return {}
 
     def addInPlace(
@@ -129,15 +129,15 @@ class PartsParam:
             self._on_change()
         return value
 
-    def __reduce__(self) -> tuple[Any, ...]:  # tasks only collect
+    def __reduce__(self) -> tuple[Any, ...]:  # tasks do not notify
         return PartsParam, ()
 
 
 class Report:
-    """The driver's view of one lazily computed frame; calls `notify` with changed results.
+    """Collects a lazily computed frame's invalid rows in the driver; calls `notify` on changes.
 
-    `notify` is called in other threads: a moment after the last partition with invalid rows, or at
-    the program's end.
+    `notify` is called in other threads, shortly after the last partition with invalid rows, or when
+    the program exits.
     """
 
     def __init__(self, spark: SparkSession, notify: Callable[[InvalidRows], None]):
@@ -147,7 +147,7 @@ class Report:
         self._reported = InvalidRows()
         self._observed = InvalidRows()
         self.parts: Any = None  # the tasks' accumulator; None with Spark Connect
-        self._observation: Any = None  # with Spark Connect, from 4.0
+        self._observation: Any = None  # only with Spark Connect 4.0 or later
         if hasattr(spark, "_jsc"):
             self.parts = spark.sparkContext.accumulator({}, PartsParam(self._notify_soon))
         else:
@@ -157,8 +157,7 @@ class Report:
 
     @property
     def counts(self) -> bool:
-        """Whether rows can be counted: Spark Connect 3.5 has neither accumulators nor
-        observations."""
+        """Whether rows can be counted: false with Spark Connect 3.5, which has no observations."""
         return self.parts is not None or self._observation is not None
 
     def found(self) -> InvalidRows:
@@ -168,24 +167,23 @@ class Report:
         return add_up(tuple(self.parts.value.values()))
 
     def attach(self, frame: DataFrame, names: list[str]) -> DataFrame:
-        """The frame with the columns `names`, with an observation if needed."""
+        """With Spark Connect: observes and drops invalid rows, and selects the columns `names`."""
         if self.parts is not None:
             return frame
         from pyspark.sql import functions as f
 
-        place = f.col(POSITION)
+        position = f.col(POSITION)
         named = [
-            f.min(f.when(place == slot, f.col("SampleID"))).alias(f"name{slot}")
+            f.min(f.when(position == slot, f.col("SampleID"))).alias(f"name{slot}")
             for slot in range(NAMED_ROWS)
         ]
         if self._observation is not None:
-            counts = f.count(f.lit(1)).alias("given"), f.count(place).alias("count")
+            counts = f.count(f.lit(1)).alias("given"), f.count(position).alias("count")
             frame = frame.observe(self._observation, *counts, *named)
-        return frame.where(place.isNull()).select(*(f.col(f"`{name}`") for name in names))
+        return frame.where(position.isNull()).select(*(f.col(f"`{name}`") for name in names))
 
     def mute(self) -> InvalidRows:
-        """The invalid rows found so far, without a later call of `notify`, as the caller reports
-        them."""
+        """Returns the invalid rows found so far, which the caller reports instead of `notify`."""
         with self._lock:
             self._reported = self.found()
             return self._reported
@@ -221,8 +219,7 @@ class Report:
 
 
 def _observation(on_metrics: Callable[[dict[str, Any]], None]) -> Any:
-    """An observation of Spark Connect that calls `on_metrics` after each action; None in Spark
-    3.5."""
+    """A Spark Connect observation that calls `on_metrics` after each action; None in Spark 3.5."""
     try:
         from pyspark.sql.connect.observation import Observation
     except ImportError:

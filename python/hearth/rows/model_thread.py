@@ -1,6 +1,6 @@
-"""The thread of this process that loads and calls models, and a cache of them.
+"""The thread of this process that loads and calls models, and a cache of models.
 
-One thread does both, as libraries have per-thread settings, such as PyTorch's gradient mode.
+One thread does both, because libraries have per-thread settings, such as PyTorch's gradient mode.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class _ModelThread:
         future: Future[T] = Future()
         with self._lock:
             if self._thread is None:
-                # A daemon thread, so that a hung device does not block the process's end.
+                # A daemon thread, so that a hung device does not prevent the process from exiting.
                 run = threading.Thread(target=self._run, name="hearth-model", daemon=True)
                 self._thread = run
                 run.start()
@@ -39,32 +39,32 @@ class _ModelThread:
                     future.set_result(call())
             except BaseException as error:
                 future.set_exception(error)
-            del future, call  # the next wait may be long
+            del future, call  # release them: get() may block for long
 
 
 _thread = _ModelThread()
 
 
 def start_in_model_thread(call: Callable[[], T]) -> Future[T]:
-    """Queues a call after the earlier ones."""
+    """Queues a call for the model thread."""
     return _thread.submit(call)
 
 
 def in_model_thread(call: Callable[[], T]) -> T:
-    """Returns or raises the result of `call` in the model thread."""
+    """Runs `call` in the model thread; returns its result or raises its exception."""
     return _thread.submit(call).result()
 
 
-_kept: dict[tuple[str, str], Any] = {}  # by kind and content
+_kept: dict[tuple[str, str], Any] = {}  # by kind and key
 
 
 def kept(kind: str, key: str, make: Callable[[], T]) -> T:
-    """The result of `make`, cached by this process for later tasks and jobs.
+    """Returns the result of `make`, which is cached in this process for later tasks and jobs.
 
     Args:
         kind: only the last value of each kind is cached.
         key: identifies values of a kind by their content.
-        make: called if the value is not cached.
+        make: creates the value if it is not cached.
     """
     if (kind, key) not in _kept:
         for other in [known for known in list(_kept) if known[0] == kind]:

@@ -1,4 +1,4 @@
-"""Converts pickled rows of numbers to arrays, without Python objects for numbers."""
+"""Converts pickled rows of numbers to arrays without creating Python objects."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from hearth.rows import pickles
 
 
 class PickledArrays:
-    """A range of rows: an array per field if the rows were tuples, else one array. Not
-    thread-safe."""
+    """Rows: an array per field if the rows were tuples, otherwise one array. Not thread-safe."""
 
     __slots__ = ("arrays", "tuples")
 
@@ -23,7 +22,7 @@ class PickledArrays:
         return len(self.arrays[0])
 
     def slice(self, at: int, count: int) -> PickledArrays:
-        """Up to `count` rows from `at` on, without a copy."""
+        """Up to `count` rows from `at` on, without copying."""
         return PickledArrays(tuple(a[at : at + count] for a in self.arrays), self.tuples)
 
     def like(self, other: Any) -> bool:
@@ -36,13 +35,13 @@ class PickledArrays:
         )
 
     def rows(self) -> list[Any]:
-        """The rows as the Python objects that were pickled."""
+        """The original rows as Python objects."""
         lists = [a.tolist() for a in self.arrays]
         return list(zip(*lists, strict=True)) if self.tuples else lists[0]
 
 
 def load(data: Any) -> PickledArrays | None:
-    """The rows of a pickled list; None unless all are numbers of one shape and type."""
+    """The rows of a pickled list; None unless all rows are numbers of one shape and type."""
     from hearth.native._core import load_columns
 
     found = load_columns(data)
@@ -50,7 +49,7 @@ def load(data: Any) -> PickledArrays | None:
 
 
 def load_batch(batch: Any) -> PickledArrays | None:
-    """The rows of all pickles in a batch; None if they differ in kind, or one is incomplete."""
+    """The rows of all pickles in a batch; None if their kinds differ, or a pickle is incomplete."""
     pieces, lasts = pickles.pieces_of(batch)
     if not all(lasts):
         return None

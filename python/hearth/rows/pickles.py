@@ -1,9 +1,9 @@
-"""Sends pickled Python objects as record batches: columns `piece` (bytes) and `last` (of its
-pickle).
+"""Sends pickled Python objects as record batches with the columns `piece` (bytes) and `last`
+(whether the piece is the last of its pickle).
 
-A pickle larger than a piece is divided, so that it fits any ring. Pickles hold Spark's rows, sent
-between processes that have authenticated each other by the cluster's key; pickles from another host
-are read without running code.
+A pickle larger than PIECE_BYTES is divided, so that it fits any ring. The pickles contain Spark's
+rows, sent between processes that have authenticated each other with the cluster's key. Pickles from
+another host are read without running code.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 PIECE_BYTES = 2 << 20
 
-# Allowed classes by module, common in rows and results. None runs code chosen by a pickle.
+# Allowed classes by module, common in rows and results. They do not let a pickle run code.
 _ARRAYS = ("_reconstruct", "scalar")
 _DATA_CLASSES: dict[str, tuple[str, ...]] = {
     "builtins": ("complex", "frozenset", "set"),
@@ -33,12 +33,12 @@ _DATA_CLASSES: dict[str, tuple[str, ...]] = {
     "numpy.core.numeric": ("_frombuffer",),
     "pyspark.sql.types": ("_create_row",),
 }
-# A batch costs about as much as copying 100 KB.
+# Large, because each batch takes about as long as copying 100 KB.
 _BATCH_BYTES = 1 << 20
 
 
 def batches_of_pickles(pickles: Iterable[bytes | memoryview]) -> Iterator[Pieces]:
-    """The pickles in order, in batches of up to _BATCH_BYTES, or of a single larger piece."""
+    """Batches of pickles, in order, of up to _BATCH_BYTES, or of a single larger piece."""
     from hearth.native._core import Pieces
 
     waiting: list[bytes | memoryview] = []
@@ -62,7 +62,7 @@ def batches_of_pickles(pickles: Iterable[bytes | memoryview]) -> Iterator[Pieces
 def pieces_of(batch: Any) -> tuple[list[Any], list[bool]]:
     """The pieces in a batch, and whether each is the last of its pickle.
 
-    They are valid as long as the batch is in the ring.
+    The pieces are valid while the batch is in the ring.
     """
     if hasattr(batch, "pieces"):
         return batch.pieces()
@@ -70,11 +70,11 @@ def pieces_of(batch: Any) -> tuple[list[Any], list[bool]]:
 
 
 def load(data: Any, from_remote: bool) -> Any:
-    """The value of a complete pickle; plain data in half the time of pickle.loads().
+    """Unpickles a complete pickle; plain data takes half the time of pickle.loads().
 
     Raises:
-        pickle.UnpicklingError: it is `from_remote` and corrupt, or has objects of classes
-            that are not allowed.
+        pickle.UnpicklingError: the pickle is `from_remote` and is corrupt or contains objects of a
+            class that is not allowed.
     """
     from hearth.native._core import load_plain, pickle_is_sound
 
@@ -92,7 +92,7 @@ def load(data: Any, from_remote: bool) -> Any:
 
 
 class _DataUnpickler(pickle.Unpickler):
-    """For bytes from the network: creates data, and makes no other calls."""
+    """Unpickles bytes from the network: creates data, but calls no other functions."""
 
     def __init__(self, data: Any):
         from hearth.rows import foreign_arrays
@@ -101,7 +101,7 @@ class _DataUnpickler(pickle.Unpickler):
         self._arrays = foreign_arrays.ForeignArrays()
 
     def value(self) -> Any:
-        """The pickle's value. Raises UnpicklingError for any error."""
+        """Returns the pickle's value. Raises UnpicklingError on any error."""
         try:
             return self._arrays.finished(self.load())
         except pickle.UnpicklingError:
@@ -120,7 +120,7 @@ class _DataUnpickler(pickle.Unpickler):
         if module.startswith("numpy"):
             return self._arrays.function(name)
         found = super().find_class(module, name)
-        # A pickle can modify objects that it gets, except built-in classes.
+        # Functions are wrapped, because a pickle could modify them, unlike built-in classes.
         return found if isinstance(found, type) else self._arrays.guarded(found)
 
 
@@ -128,7 +128,7 @@ class Unpickler:
     """Reads the values of batches_of_pickles(). Not thread-safe."""
 
     def __init__(self) -> None:
-        self._pieces: list[Any] = []  # of an incomplete pickle
+        self._pieces: list[Any] = []  # pieces of an incomplete pickle
 
     @property
     def within_pickle(self) -> bool:
@@ -136,11 +136,11 @@ class Unpickler:
         return bool(self._pieces)
 
     def load(self, data: Any, from_remote: bool) -> Any:
-        """The value of a complete pickle, as load()."""
+        """The value of a complete pickle, like load()."""
         return load(data, from_remote)
 
     def values(self, batch: Any, from_remote: bool) -> Iterator[Any]:
-        """The values of all pickles that end in this batch (see pieces_of()), as load()."""
+        """The values of all pickles that end in this batch (see pieces_of()), like load()."""
         for piece, last in zip(*pieces_of(batch), strict=True):
             if not last:
                 self._pieces.append(bytes(piece))
@@ -153,7 +153,7 @@ class Unpickler:
 
 
 def pickle_rows(rows: Iterable[Any]) -> Iterator[bytes]:
-    """Pickles of lists of rows, about 64 KB to 640 KB each, as created by Spark."""
+    """Pickles lists of rows, about 64 KB to 640 KB each, like Spark does."""
     iterator = iter(rows)
     count = 1
     while chunk := list(itertools.islice(iterator, count)):

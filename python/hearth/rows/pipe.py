@@ -13,18 +13,18 @@ MOST_BYTES = 16 << 20
 
 
 class Pipe(Generic[T]):
-    """Items in order, limited to MOST_BYTES, or a single larger one. One producer, one consumer."""
+    """A queue of up to MOST_BYTES, or of a single larger item. One producer, one consumer."""
 
     def __init__(self, size_of: Callable[[T], int]):
         self._size_of = size_of
-        self._changed = threading.Condition()  # guards all below
+        self._changed = threading.Condition()  # guards all fields below
         self._items: deque[tuple[T, int]] = deque()
         self._bytes = 0
         self._error: BaseException | None = None
         self._ended = self._closed = False
 
     def fill(self, source: Iterable[T]) -> None:
-        """Puts all items, then the end; an exception of the source is raised in the consumer."""
+        """Puts all items and then the end. The consumer raises the source's exception."""
         error = None
         try:
             for item in source:
@@ -54,7 +54,7 @@ class Pipe(Generic[T]):
         return self._closed or not self._items or self._bytes + size <= MOST_BYTES
 
     def __iter__(self) -> Iterator[T]:
-        """The items until the end, or close(). Raises the source's exception."""
+        """Yields the items until the end or close(). Raises the source's exception."""
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: self._items or self._ended or self._closed)
@@ -70,7 +70,7 @@ class Pipe(Generic[T]):
             yield item
 
     def close(self) -> None:
-        """Ends all waits: no more items are needed."""
+        """Unblocks the producer and the consumer, because no more items are needed."""
         with self._changed:
             self._closed = True
             self._items.clear()

@@ -1,4 +1,4 @@
-"""Slices a partition's Arrow batches into minibatches, and joins results with the rows' columns."""
+"""Slices a partition's Arrow batches into minibatches, and joins results with the kept columns."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from hearth.rows.results import as_column
 
 if TYPE_CHECKING:
     Block = list[np.ndarray]
-    # Converts the model's result blocks to columns.
+    # Converts blocks of results to columns.
     Convert = Callable[[Sequence[Any], pa.Schema], list[pa.Array]]
 
-# Limit of the kept columns of rows without results: above it reading waits, once there are
+# Limit for the kept columns of rows that have no results yet. Above it, reading blocks if there are
 # enough rows for two minibatches.
 MOST_WAITING_BYTES = 64 << 20
 
@@ -28,11 +28,11 @@ MOST_WAITING_BYTES = 64 << 20
 def blocks(
     batches: Iterable[pa.RecordBatch], names: Sequence[str], read: Sequence[str], partition: int
 ) -> Iterator[Block]:
-    """An array for each of the columns `read` of each Arrow batch; messages use `names`.
+    """Converts the columns `read` of each Arrow batch to arrays; messages use `names`.
 
     Raises:
-        ValueError: a null, lists of different lengths, or an unsupported type; names the column
-            and the first such row, counted from 0 within the partition.
+        ValueError: a column has a null, lists of different lengths, or an unsupported type; the
+            message has the column and the first such row, counted from 0 within the partition.
     """
     shapes: dict[str, tuple[int, ...]] = {}
     before = 0
@@ -65,7 +65,7 @@ def _array(column: pa.Array, name: str, partition: int, before: int) -> np.ndarr
 
 
 def _first_invalid(count: int, convert: Callable[[int], object]) -> int:
-    """The first of `count` rows for which converting all rows up to it fails."""
+    """The first of `count` rows that cannot be converted, found by binary search."""
     least, most = 1, count
     while least < most:
         middle = (least + most) // 2
@@ -91,7 +91,7 @@ def as_columns(found: Block, schema: pa.Schema) -> list[pa.Array]:
 
 
 def minibatches(source: Iterable[Block], size: int) -> Iterator[Block]:
-    """The rows of a partition in minibatches of `size`; the last one may be smaller."""
+    """Slices a partition's rows into minibatches of `size`; the last one may be smaller."""
     waiting: list[Block] = []
     rows = 0
     for block in source:
@@ -126,15 +126,15 @@ def _converted(parts: Sequence[Block], schema: pa.Schema) -> list[pa.Array]:
 
 
 def joined_columns(parts: Sequence[Sequence[pa.Array]], schema: pa.Schema) -> list[pa.Array]:
-    """A Convert for results that are columns already."""
+    """A Convert for results that already are columns."""
     return [pa.concat_arrays(column) for column in zip(*parts, strict=True)]
 
 
 class WaitingRows:
-    """Rows without results. One thread adds rows, another one their results.
+    """Rows that wait for their results. One thread adds rows, another one adds results.
 
-    Results are converted to columns once an Arrow batch is complete, as one conversion costs as
-    much as a small model.
+    Results are only converted to columns when an Arrow batch is complete, because a conversion
+    costs as much as a small model.
     """
 
     def __init__(
@@ -145,8 +145,9 @@ class WaitingRows:
         least: int,
         convert: Convert = _converted,
     ):
-        """`kept`, `made`: columns that stay, and of the results; `least`: wait_for_room() never
-        waits with fewer rows; `convert`: converts results to columns."""
+        """`kept`: input columns to keep. `made`: the results' columns. `least`: with fewer rows,
+        wait_for_room() does not wait. `convert`: converts results to columns.
+        """
         self._convert = convert
         self._kept = list(kept)
         self._partition = partition
@@ -156,12 +157,12 @@ class WaitingRows:
         self._batches: deque[pa.RecordBatch] = deque()
         self._rows = self._bytes = 0  # rows without results; bytes of the batches
         self._closed = False
-        self._found: list[Any] = []  # of the first batch's first rows
+        self._found: list[Any] = []  # results of the first batch's first rows
         self._found_rows = 0
-        self._before = 0  # rows of the batches before it
+        self._before = 0  # number of rows in completed batches
 
     def through(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Passes batches through and records them; waits while there are too many."""
+        """Yields the batches unchanged and records them; waits while there are too many rows."""
         for batch in batches:
             self.wait_for_room()
             self.add(batch)
@@ -187,11 +188,11 @@ class WaitingRows:
             self._bytes += kept.nbytes
 
     def with_results(self, found: Sequence[Any]) -> Iterator[pa.RecordBatch]:
-        """Takes the results of the next rows, an array per column; yields batches whose rows are
-        complete.
+        """Adds the results of the next rows, an array per column; yields the batches that are
+        complete now.
 
         Raises:
-            ValueError: a result does not fit its column's type; or there are more results than
+            ValueError: a result does not fit its column's type, or there are more results than
                 rows.
         """
         at, count = 0, len(found[0])
@@ -233,12 +234,12 @@ class WaitingRows:
             raise InvalidArgumentError(f"{error}; first in {where}") from error
 
     def check_none(self) -> None:
-        """Raises ValueError if rows have no results."""
+        """Raises ValueError if some rows have no results."""
         if self._batches:
             raise InvalidArgumentError(f"the model returned no results for {self._rows} rows")
 
     def close(self) -> None:
-        """Ends waits for free space: no more results will follow."""
+        """Unblocks wait_for_room(), because no more results will follow."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()

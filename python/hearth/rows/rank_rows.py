@@ -1,6 +1,6 @@
-"""Builds the DataFrame whose partitions are the ranks, reproducibly.
+"""Builds the DataFrame that has one partition per rank, reproducibly.
 
-Every epoch and every restart relies on it: a rank must get the same rows in the same order again.
+Epochs and restarts rely on this: a rank must receive the same rows in the same order again.
 """
 
 from __future__ import annotations
@@ -15,28 +15,28 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
-# Types that Spark cannot compare, at any depth in a column.
+# Types that Spark cannot compare, even nested in a column.
 _UNORDERED = ("map", "variant", "interval", "calendarinterval", "object", "geometry", "geography")
-# Plan nodes that produce a partition's rows in a fixed order: scans of inputs pinned at the launch,
-# and nodes that pass rows on one by one.
+# Plan nodes that produce a partition's rows in a fixed order: scans of inputs that are pinned at
+# the launch, and nodes that process rows one by one.
 _STEADY_SCANS = ("FileSourceScanExec", "LocalTableScanExec", "RangeExec")
 _ROW_BY_ROW = ("ProjectExec", "FilterExec", "ColumnarToRowExec", "WholeStageCodegenExec")
 _STEADY_STEPS = frozenset((*_STEADY_SCANS, *_ROW_BY_ROW, "InputAdapter"))
-# A cached frame returns the cached rows, partition by partition.
+# The plan node that scans a cached frame, whose partitions are those of the cached plan.
 _KEPT = "InMemoryTableScanExec"
-_POSITION = "hearth position"  # a column
+_POSITION = "hearth position"  # a temporary column
 
 
 def launch_conf(
     spark: SparkSession, world: int, frames: Iterable[DataFrame], pieces: int | None = None
 ) -> dict[str, str]:
-    """Settings for the plan of every attempt of a run, so that all get the same partitions.
+    """Spark settings for every attempt of a run, so that all attempts plan the same partitions.
 
-    Spark divides files, ranges and results of shuffles by the current number of cores, which
-    changes after the loss of an executor, and in a later run. The user's settings are kept;
-    otherwise rows are divided as for `pieces` cores; None: the current number. Spark sorts rows
-    before it distributes them, which deterministic frames do not need; these also have no shuffles
-    whose results Spark might divide.
+    Spark divides files, ranges and shuffle results by the current number of cores, which changes if
+    an executor is lost, and in a later run. The user's settings take precedence; otherwise rows are
+    divided as if there were `pieces` cores (None: the current number). Deterministic frames do not
+    need Spark's sort before rows are distributed; they also have no shuffles whose results Spark
+    might divide.
     """
     default = str(pieces or cores(spark, world))
     deterministic = all(map(is_deterministic, frames))
@@ -45,7 +45,7 @@ def launch_conf(
     pinned = ["spark.sql.leafNodeDefaultParallelism"]
     first = "spark.sql.adaptive.coalescePartitions.parallelismFirst"
     if not deterministic and spark.conf.get(first, "true") == "true":
-        # Deprecated, which Spark logs whenever it is set, but there is no alternative.
+        # Spark logs that this setting is deprecated, but there is no alternative.
         pinned.append("spark.sql.adaptive.coalescePartitions.minPartitionNum")
     for key in pinned:
         conf[key] = spark.conf.get(key, None) or default
@@ -53,8 +53,7 @@ def launch_conf(
 
 
 def cores(spark: SparkSession, world: int) -> int:
-    """Spark's current default parallelism; estimated with Spark Connect, which does not report
-    it."""
+    """Spark's default parallelism, or an estimate with Spark Connect, which does not report it."""
     if hasattr(spark, "_jsc"):
         return spark.sparkContext.defaultParallelism
     slots = local_slots(spark.conf.get("spark.master", ""), 1)
@@ -62,11 +61,11 @@ def cores(spark: SparkSession, world: int) -> int:
 
 
 def rank_rows(spark: SparkSession, frames: dict[str, DataFrame], world: int) -> DataFrame:
-    """One partition per rank: the rows of the streams, or one row per rank without streams.
+    """A DataFrame with a partition per rank: the frames' rows, or one row each without frames.
 
-    Rows are shuffled if their partitions do not fit. As blocks of a shuffle arrive in any order, a
-    rank's rows are then sorted by their content, or, which is faster, by their position in
-    deterministic frames.
+    Rows are shuffled if the partitions do not fit. The blocks of a shuffle arrive in any order, so
+    a rank's rows are then sorted: by position if all frames are deterministic, which is faster, and
+    otherwise by content.
     """
     if not frames:
         return spark.range(0, world, 1, world)
@@ -76,7 +75,7 @@ def rank_rows(spark: SparkSession, frames: dict[str, DataFrame], world: int) -> 
 
 
 def divided_rows(rows: DataFrame, world: int) -> tuple[DataFrame, bool]:
-    """rank_rows() of one frame, and whether its rows are shuffled for it."""
+    """rank_rows() for one frame, and whether this shuffles its rows."""
     if needs_shuffle(rows, world):
         return _shuffled(rows, world, is_deterministic(rows)), True
     return (sorted_by_content(rows) if _was_shuffled(rows) else rows), False
@@ -89,7 +88,7 @@ def _shuffled(rows: DataFrame, world: int, deterministic: bool) -> DataFrame:
 
 
 def _in_one(frames: dict[str, DataFrame]) -> DataFrame:
-    """Joins two streams: a struct column for each, one of which is null in each row."""
+    """Combines two frames: each becomes a struct column, which is null in the other's rows."""
     from pyspark.sql import functions
 
     types = {name: frame.schema for name, frame in frames.items()}
@@ -106,14 +105,14 @@ def _in_one(frames: dict[str, DataFrame]) -> DataFrame:
 
 
 def needs_shuffle(frame: DataFrame, world: int) -> bool:
-    """Whether rows must be shuffled into `world` partitions that a barrier stage accepts.
+    """Whether rows must be shuffled to have `world` partitions that a barrier stage accepts.
 
-    Spark refuses barrier stages with a coalesce or limit, and reading the partitions of a plan with
-    exchanges would run it: both are shuffled without a check.
+    Always true for a plan with a coalesce or limit, which Spark refuses in barrier stages, and for
+    a plan with exchanges, which would be run to determine its partitions.
     """
     if not hasattr(frame, "_jdf"):
         return True
-    planned = frame.select("*")  # a new plan: the frame's may be older than the settings
+    planned = frame.select("*")  # replan with the current settings
     plan = planned._jdf.queryExecution().executedPlan().toString()
     if any(word in plan for word in ("Exchange", "Coalesce", "Limit", "Union", "Cartesian")):
         return True
@@ -121,9 +120,9 @@ def needs_shuffle(frame: DataFrame, world: int) -> bool:
 
 
 def _has_one_number_of_partitions(rdd: Any, world: int) -> bool:
-    """Whether all RDDs in the stage of `rdd`, a JVM object, have `world` partitions.
+    """Whether all RDDs in the stage of `rdd` (a JVM object) have `world` partitions.
 
-    The plan of a DataFrame created from an RDD does not show a coalesce() or union() of RDDs.
+    The plan does not show this if the DataFrame was created from a coalesce() or union() of RDDs.
     """
     waiting, seen = [rdd], set()
     while waiting:
@@ -144,8 +143,8 @@ def _has_one_number_of_partitions(rdd: Any, world: int) -> bool:
 def is_deterministic(frame: DataFrame) -> bool:
     """Whether each partition of the frame always has the same rows in the same order.
 
-    True only for certain cases: files, ranges and rows of the driver, with computed columns and
-    filters. Spark Connect does not show the plan.
+    True only if that is certain: for files, ranges and rows of the driver, with computed columns
+    and filters. Always false with Spark Connect, which does not show the plan.
     """
     if not hasattr(frame, "_jdf"):
         return False
@@ -163,34 +162,34 @@ def is_deterministic(frame: DataFrame) -> bool:
 
 
 def _was_shuffled(frame: DataFrame) -> bool:
-    """Whether the rows come from shuffled RDDs, which the plan of a DataFrame does not show."""
+    """Whether the rows come from shuffled RDDs, which a DataFrame's plan does not show."""
     return hasattr(frame, "_jdf") and b"+-" in (frame.rdd.toDebugString() or b"")
 
 
 def sorted_by_position(frame: DataFrame, world: int) -> DataFrame:
-    """The rows of a deterministic frame in `world` partitions, sorted by a hash of their positions.
+    """Repartitions a deterministic frame; sorts each partition by a hash of the rows' positions.
 
-    A hash, because files may be sorted by label. Positions are unique 64-bit numbers; so are these
-    hashes, as XXH64 of a single number is invertible. Spark sorts by a single number without
-    comparisons.
+    Hashes are used because files may be sorted by label. Positions are unique 64-bit numbers, and
+    so are their hashes, because XXH64 of a single number is invertible. Spark sorts by a single
+    number without comparisons.
     """
     from pyspark.sql import functions
 
     name, taken = _POSITION, {column.lower() for column in frame.columns}
     while name in taken:
         name += "'"
-    place = functions.xxhash64(functions.monotonically_increasing_id())
-    placed = frame.withColumn(name, place).repartition(world)
+    hashed = functions.xxhash64(functions.monotonically_increasing_id())
+    placed = frame.withColumn(name, hashed).repartition(world)
     return placed.sortWithinPartitions(_column(name)).drop(name)
 
 
 def sorted_by_content(frame: DataFrame) -> DataFrame:
-    """Sorts each partition by a hash of its rows, equal hashes by the columns themselves.
+    """Sorts each partition by a hash of the rows, and rows with equal hashes by their columns.
 
-    A hash, because rows sorted by value would form minibatches of equal labels; and Spark sorts
-    fastest by a single number. Rows that are equal in all comparable columns keep their order; so
-    do rows that differ only in the sign of a zero, or in the bits of a NaN, which Spark compares
-    and hashes as equal.
+    A hash is used because rows sorted by value would form minibatches of equal labels, and because
+    Spark sorts fastest by a single number. Rows keep their order if they are equal in all
+    comparable columns, or differ only in the sign of a zero or the bits of a NaN, which Spark
+    compares and hashes as equal.
     """
     from pyspark.sql import functions
 

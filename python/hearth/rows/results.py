@@ -1,5 +1,4 @@
-"""Converts a model's outputs to columns: numbers or strings of any shape, one row per first
-index."""
+"""Converts a model's outputs to columns: numbers or strings of any shape, rows first."""
 
 from __future__ import annotations
 
@@ -28,12 +27,12 @@ _SCALARS = {
 
 
 def spark_type(kind: str, depth: int) -> str:
-    """A column's type: a scalar for one value per row, else nested arrays.
+    """A column's type: a scalar for one value per row, otherwise nested arrays.
 
-    `kind`: NumPy's name of the values' type; `depth`: dimensions of a row's value.
+    `kind`: NumPy's name of the values' type; `depth`: the number of dimensions of a row's value.
 
     Raises:
-        ValueError: an unsupported type, such as complex numbers.
+        ValueError: the type is unsupported, such as complex numbers.
     """
     scalar = _SCALARS.get(kind)
     if scalar is None:
@@ -45,7 +44,7 @@ def spark_type(kind: str, depth: int) -> str:
 
 
 def arrow_type(kind: str, depth: int) -> pa.DataType:
-    """Arrow's type of such a column; raises as spark_type()."""
+    """The Arrow type that corresponds to spark_type(). Raises like spark_type()."""
     import pyarrow as pa
 
     names = {"float": "float32", "double": "float64", "int": "int32", "bigint": "int64"}
@@ -57,7 +56,7 @@ def arrow_type(kind: str, depth: int) -> pa.DataType:
 
 
 def to_arrow(values: np.ndarray) -> pa.Array:
-    """Converts numbers or bytes of any shape to the type of spark_type(); raises as that."""
+    """Converts numbers or bytes of any shape to spark_type()'s type. Raises like spark_type()."""
     import pyarrow as pa
 
     flat = values.reshape(-1)
@@ -78,8 +77,7 @@ def to_arrow(values: np.ndarray) -> pa.Array:
 
 
 def as_array(value: Any) -> np.ndarray:
-    """Converts a model's or function's result to an array; supports PyTorch tensors on any
-    device."""
+    """Converts a result, such as a PyTorch tensor on any device, to an array."""
     if type(value).__module__.partition(".")[0] == "torch":
         value = value.detach().cpu()
         value = value.float() if str(value.dtype) == "torch.bfloat16" else value

@@ -1,4 +1,4 @@
-"""Arrow IPC files (Feather, version 2): their units are record batches."""
+"""Arrow IPC files (Feather, version 2); units are record batches."""
 
 from __future__ import annotations
 
@@ -15,17 +15,16 @@ from hearth.files.stored_files import StoredFile
 from hearth.sources.format import BATCH_ROWS, Format, Read, Unit, check_columns, check_starts
 
 _MAGIC = b"ARROW1"
-# MAP_NORESERVE, which Python 3.11 does not define: files may be larger than the memory.
+# 0x4000 is MAP_NORESERVE, which Python 3.11 does not define. Files may be larger than the memory.
 _PRIVATE = mmap.MAP_PRIVATE | 0x4000
-# Fields of the flatbuffers Footer, Message and RecordBatch, and the type of a message's header.
+# Field numbers in the flatbuffers tables Footer, Message and RecordBatch.
 _RECORD_BATCHES, _HEADER_TYPE, _HEADER, _LENGTH = 3, 1, 2, 0
 _IS_BATCH = 3
 _BLOCK = struct.Struct("<qi4xq")  # offset, bytes of the metadata, bytes of the body
 
 
 class ArrowFormat(Format):
-    """Arrow IPC files. Batches of local files refer to the mapped file; pages are copied on
-    write."""
+    """Arrow IPC files. Batches of local files refer to the mapped file (copied on write)."""
 
     kind = "Arrow"
 
@@ -45,7 +44,7 @@ class ArrowFormat(Format):
         return check_starts(file.uri, file.size, units, "record batch")
 
     def open(self, file: InputFile, schema: pa.Schema, keys: Sequence[Any]) -> Read:
-        """Memory: a record batch; for a local file only the pages that are read."""
+        """Memory: a record batch; for a local file, only the pages that are read."""
         opened = pa.ipc.open_file(file.for_arrow() if file.path is None else _mapped(file.path))
         check_columns(file.uri, opened.schema.names, schema.names)
 
@@ -65,7 +64,7 @@ def _mapped(path: str) -> pa.Buffer:
 
 
 def _blocks(source: InputFile) -> list[tuple[int, int, int]]:
-    """(offset, bytes of metadata, bytes of body) of each record batch, by the file's footer.
+    """(offset, bytes of metadata, bytes of body) of each record batch, read from the file's footer.
 
     pyarrow would read a whole batch to count its rows; this reads only its metadata.
     """
@@ -76,13 +75,15 @@ def _blocks(source: InputFile) -> list[tuple[int, int, int]]:
         raise invalid(f"{source.uri} is not an Arrow file: it does not end with {magic}")
     (length,) = struct.unpack_from("<i", tail)
     if not 0 < length <= size - 10:
-        raise invalid(f"{source.uri} is damaged: its footer has {length} bytes, the file {size}")
+        raise invalid(
+            f"{source.uri} is damaged: its footer claims {length} bytes, but the file has {size}"
+        )
     footer = source.read_at(size - 10 - length, length)
     table = struct.unpack_from("<I", footer)[0]
-    place = _field(footer, table, _RECORD_BATCHES)
-    if place is None:
+    offset = _field(footer, table, _RECORD_BATCHES)
+    if offset is None:
         return []
-    vector = place + struct.unpack_from("<I", footer, place)[0]
+    vector = offset + struct.unpack_from("<I", footer, offset)[0]
     (count,) = struct.unpack_from("<I", footer, vector)
     if count > length // _BLOCK.size:
         raise invalid(
@@ -99,8 +100,8 @@ def _blocks(source: InputFile) -> list[tuple[int, int, int]]:
 
 
 def _rows_of(message: bytes) -> int:
-    """The number of rows according to a record batch's metadata."""
-    # Starts with a length; since Arrow 0.15 preceded by four bytes of ones.
+    """The number of rows that a record batch's metadata states."""
+    # A message starts with its length, which four 0xFF bytes precede since Arrow 0.15.
     begin = 8 if message[:4] == b"\xff\xff\xff\xff" else 4
     table = begin + struct.unpack_from("<I", message, begin)[0]
     kind = _field(message, table, _HEADER_TYPE)
@@ -118,6 +119,6 @@ def _field(data: bytes, table: int, number: int) -> int | None:
     if fields < 0:
         raise struct.error
     (size,) = struct.unpack_from("<H", data, fields)
-    place = 4 + 2 * number
-    offset = struct.unpack_from("<H", data, fields + place)[0] if place + 2 <= size else 0
+    entry = 4 + 2 * number
+    offset = struct.unpack_from("<H", data, fields + entry)[0] if entry + 2 <= size else 0
     return table + offset if offset else None

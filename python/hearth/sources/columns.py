@@ -1,4 +1,4 @@
-"""Column names in user arguments: `name`, or `name as alias`."""
+"""Parses column names in user arguments: `name`, or `name as alias`."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from hearth.errors import invalid
 
 
 def parse_column(item: str) -> tuple[str, str]:
-    """`name` or `name as alias` (as in dataframe_column_select) as (name, alias).
+    """Parses `name` or `name as alias` (as in dataframe_column_select) to (name, alias).
 
     Raises:
-        ValueError: any other SQL expression; only Spark can compute those.
+        ValueError: the item is another SQL expression, which only Spark can compute.
     """
     words = item.split()
-    named = all(word.isidentifier() for word in words)  # "a+1 as b" is for Spark to compute
+    named = all(word.isidentifier() for word in words)  # unlike "a+1 as b"
     if named and len(words) == 1:
         return words[0], words[0]
     if named and len(words) == 3 and words[1].lower() == "as":
@@ -23,8 +23,8 @@ def parse_column(item: str) -> tuple[str, str]:
 
 
 def column_pairs(items: Sequence[str], known: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """(name, alias) of each item; an item equal to a known name is that name, even with " as ".
+    """(name, alias) of each item; an item that is a known name is not parsed (it may have " as ").
 
-    Raises: as parse_column().
+    Raises like parse_column().
     """
     return tuple((item, item) if item in known else parse_column(item) for item in items)

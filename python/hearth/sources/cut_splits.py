@@ -1,4 +1,4 @@
-"""Makes splits from the units of files: small units are combined, large ones divided by rows."""
+"""Creates splits from the units of files: combines small units, and divides large ones by rows."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from hearth.files.stored_files import StoredFile
 from hearth.sources.format import Unit
 from hearth.sources.source import Piece, Split
 
-# At this minimum, 16 ranks have 12 splits each, so one more split is 8 % more rows. A split costs
-# an open file or a request, and a partition file on the node that reads it.
+# With LEAST_SPLITS, 16 ranks have 12 splits each, so a rank with an extra split has 8 % more rows.
+# Each split costs an open file or a request, and a partition file on the node that reads it.
 LEAST_SPLITS, MOST_SPLITS = 192, 4096
-# With this many units, none of equal size is divided: a reader that takes splits in random order
+# With this many units of equal size, none is divided, because a reader of splits in random order
 # decodes a divided unit from its beginning each time.
 _FEW_UNITS = 48
 # Small units are combined up to this size.
@@ -21,7 +21,7 @@ _TOLERANCE = 1.25
 
 
 def cut_splits(files: Sequence[StoredFile], units: Sequence[Sequence[Unit]]) -> tuple[Split, ...]:
-    """Splits with all rows of the units in order; `units`: for each file. Deterministic."""
+    """Divides all rows of each file's `units`, in order, into splits. Deterministic."""
     total = sum(unit.bytes for of_file in units for unit in of_file)
     target = max(total / MOST_SPLITS, min(JOINED_BYTES, total / LEAST_SPLITS)) * _TOLERANCE
     splits: list[Split] = []
@@ -48,7 +48,7 @@ class _Joined:
     pieces: list[Piece] = field(default_factory=list)
 
     def takes(self, other: _Joined, target: float, least: float) -> bool:
-        """Whether `other` may be added: within the target, and some host still has all bytes."""
+        """Whether `other` may be added: the sum is within `target`, and a host stores all bytes."""
         if self.size + other.size > target:
             return False
         return self.size < least or not self.hosts or bool(self.hosts & other.hosts)
@@ -67,7 +67,7 @@ class _Joined:
 def _cut(
     files: Sequence[StoredFile], units: Sequence[Sequence[Unit]], share: float
 ) -> Iterator[_Joined]:
-    """Units with rows; those much larger than a share are divided by rows."""
+    """The units with rows; divides units much larger than `share` by rows."""
     for number, (file, of_file) in enumerate(zip(files, units, strict=True)):
         for unit in of_file:
             if unit.rows == 0:

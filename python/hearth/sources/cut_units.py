@@ -1,5 +1,5 @@
-"""Reads row ranges of units. If a range ends in the middle of its unit, the reader stays open, so
-that consecutive splits of one row group decode it once.
+"""Reads row ranges of units. If a range ends inside its unit, the reader stays open, so that
+consecutive splits of a row group decode the row group only once.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from hearth.errors import invalid
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# Each holds a decoded batch and its reader's buffers: at most a row group.
+# Few, because each buffers a decoded batch and stored data, up to a row group.
 _OPEN_UNITS = 2
 
 
 class OpenUnits:
-    """Units that were partly read. Thread-safe."""
+    """Readers of partly read units. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -31,7 +31,7 @@ class OpenUnits:
         piece: tuple[int, int | None, int | None],
         start: Callable[[], Iterator[pa.RecordBatch]],
     ) -> Iterator[pa.RecordBatch]:
-        """Rows [begin, end) of a unit.
+        """Yields the rows [begin, end) of a unit.
 
         Args:
             key: identifies the unit among all units.
@@ -39,11 +39,11 @@ class OpenUnits:
             start: reads the unit from its first row.
 
         Raises:
-            ValueError: the unit has fewer or more rows.
+            ValueError: the unit does not have the stated number of rows.
         """
         begin, end, total = piece
         rows = self._take(key, begin) or _Rows(start())
-        for _ in rows.up_to(begin):  # skip rows of other splits
+        for _ in rows.up_to(begin):  # skip the rows before `begin`
             pass
         last = total if end is None else end
         yield from rows.up_to(last)
@@ -53,7 +53,7 @@ class OpenUnits:
             rows.check_end()
 
     def _take(self, key: Hashable, begin: int) -> _Rows | None:
-        """A reader of the unit positioned at `begin` or before it."""
+        """Removes and returns the unit's open reader, unless it is past row `begin`."""
         with self._lock:
             rows = self._open.get(key)
             return self._open.pop(key) if rows is not None and rows.row <= begin else None
@@ -67,7 +67,7 @@ class OpenUnits:
 
 
 class _Rows:
-    """A unit's rows from some row on. One thread at a time."""
+    """The unread rows of a unit. Not thread-safe."""
 
     def __init__(self, batches: Iterator[pa.RecordBatch]):
         self._batches = batches
@@ -75,7 +75,7 @@ class _Rows:
         self.row = 0
 
     def up_to(self, end: int | None) -> Iterator[pa.RecordBatch]:
-        """The rows before row `end`; None: all rows."""
+        """Yields the unread rows before row `end`; None: all unread rows."""
         while end is None or self.row < end:
             batch = next(self._batches, None) if self._rest is None else self._rest
             if batch is None:

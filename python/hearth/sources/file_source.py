@@ -7,7 +7,7 @@ import itertools
 import pickle
 import socket
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property, partial
@@ -22,19 +22,20 @@ from hearth.files.uri import local_path
 from hearth.sources.cut_splits import LEAST_SPLITS, cut_splits
 from hearth.sources.cut_units import OpenUnits
 from hearth.sources.folder_columns import FolderColumns
-from hearth.sources.format import Format, Read, Unit, errors_of
+from hearth.sources.format import Format, Unit, errors_of
 from hearth.sources.pinned_types import in_type
 from hearth.sources.source import Piece, Split
 from hearth.spark.token_forwarder import forward_tokens
 
-# Threads that read the metadata of files: for a remote file this takes a few round trips.
+# Number of threads that read files' metadata, which takes a few round trips per remote file.
 _METADATA_THREADS = 16
 
 
 @dataclass(frozen=True)
 class PinnedFiles:
-    """Files as the driver saw them from `host`; `schema` has the selected columns by their names in
-    the files, without columns from folder names."""
+    """Files as listed on the driver's `host`. `schema`: the selected columns by their names in the
+    files, without columns from folder names.
+    """
 
     host: str
     files: tuple[StoredFile, ...]
@@ -46,26 +47,28 @@ class PinnedFiles:
 @dataclass(frozen=True)
 class FileSource:
     """A Source. `columns`: (name in the files, name in the batches); empty: all. `spool`: whether
-    ranks spool the rows to their disks for later epochs. `version`: of the table that the files
-    belong to (Delta version 3); empty: no table."""
+    ranks spool the rows to their disks for later epochs. `version`: the table version to which the
+    files belong (Delta version 3), or empty.
+    """
 
     format: Format
     uri: str
     columns: tuple[tuple[str, str], ...] = ()
     spool: bool = True
     version: str = ""
-    packed: bytes = b""  # compressed PinnedFiles; a long list shrinks to a tenth
+    packed: bytes = b""  # compressed PinnedFiles, about a tenth in size
 
     def pin(self, spark: Any = None) -> FileSource:
-        """The source with its current files and split boundaries fixed; itself if it is pinned
-        already. Raises as Source.pin()."""
+        """Fixes the current files and split boundaries; does nothing if already pinned. Raises like
+        Source.pin().
+        """
         return self if self.packed else self.pin_files(self._listed(spark))
 
     def pin_to(self, files: Sequence[Sequence[Any]], spark: Any = None) -> FileSource:
         """Like pin(), but only with `files`, the named_files() of an earlier pinned source.
 
         Raises:
-            ValueError: one of them is missing or has changed; or as pin().
+            ValueError: a file is missing or has changed; or like pin().
         """
         listed = {file.identity(): file for file in self._listed(spark)}
         named = [tuple(file) for file in files]
@@ -77,15 +80,15 @@ class FileSource:
         return self.pin_files([listed[name] for name in named])
 
     def named_files(self) -> list[tuple[Any, ...]]:
-        """Identifies each pinned file."""
+        """An identifier of each pinned file."""
         return [file.identity() for file in self.pinned.files]
 
     def _listed(self, spark: Any) -> list[StoredFile]:
-        forward_tokens(spark)  # needed to read the listed files' metadata
+        forward_tokens(spark)  # for reading the listed files' metadata
         return list_files(self.uri, spark, recursive=self.format.in_folders)
 
     def pin_files(self, listed: Sequence[StoredFile]) -> FileSource:
-        """Like pin(), for files that have been listed."""
+        """Like pin(), for files that were already listed."""
         files = self.format.data_files(listed)
         if not files:
             raise NotFoundError(f"there are no {self.format.kind} files in {self.uri}")
@@ -94,11 +97,12 @@ class FileSource:
         return self.pin_known(files, known)
 
     def pin_known(self, files: Sequence[StoredFile], known: pa.Schema) -> FileSource:
-        """Like pin(), for data files, possibly none, with known columns."""
+        """Like pin(), for data files (possibly none) whose columns are known."""
         folders = FolderColumns.of(files)
         schema = self._selected(known, folders)
         share = max(1, sum(file.size for file in files) // LEAST_SPLITS)
-        # Skips the metadata of most files of a table, which saves as much time as a task takes.
+        # A task covers several files: for most files of a table the metadata is skipped, which
+        # takes less time than starting a task.
         some = max(1, len(files) // (_METADATA_THREADS * 16))
         parts = [files[i : i + some] for i in range(0, len(files), some)]
         with ThreadPoolExecutor(_METADATA_THREADS, "hearth-pin") as pool:
@@ -108,14 +112,13 @@ class FileSource:
         return self._with(PinnedFiles(socket.gethostname(), tuple(files), schema, folders, splits))
 
     def select(self, columns: Sequence[tuple[str, str]]) -> FileSource:
-        """The pinned source with these of its columns, like `columns`. Raises ValueError if one is
-        missing."""
+        """The pinned source with only these columns. Raises ValueError if one is missing."""
         chosen = replace(self, columns=tuple(columns))
         schema = chosen._selected(self.pinned.schema, self.pinned.folders)
         return chosen._with(replace(self.pinned, schema=schema))
 
     def only(self, splits: Sequence[Split]) -> FileSource:
-        """The pinned source with these of its splits, for a reader of no others."""
+        """The pinned source with only these of its splits."""
         used = sorted({piece.file for split in splits for piece in split.pieces})
         at = {number: i for i, number in enumerate(used)}
         files = tuple(self.pinned.files[number] for number in used)
@@ -126,8 +129,7 @@ class FileSource:
         return self._with(replace(self.pinned, files=files, splits=tuple(renumbered)))
 
     def in_place(self) -> FileSource:
-        """The pinned source with binaries as views of the mapped files, if its format and location
-        support it."""
+        """The pinned source; binaries are views of mapped files if format and location permit."""
         if self.remote or not self.format.views:
             return self
         views = {pa.binary(): pa.binary_view()}
@@ -136,7 +138,7 @@ class FileSource:
 
     @property
     def remote(self) -> bool:
-        """Whether the files are on other hosts."""
+        """Whether the files are in a remote file system."""
         return any(local_path(file.uri) is None for file in self.pinned.files[:1])
 
     @property
@@ -155,11 +157,11 @@ class FileSource:
         return self._schema
 
     def splits(self) -> list[Split]:
-        """All rows, each in one split; the list does not depend on the number of ranks."""
+        """The splits, which contain each row once. They do not depend on the number of ranks."""
         return list(self.pinned.splits)
 
     def read(self, split: Split, count: Count | None = None) -> Iterator[pa.RecordBatch]:
-        """The split's rows, in the same batches each time. Raises as Source.read()."""
+        """Reads the split's rows, in the same batches each time. Raises like Source.read()."""
         for number, pieces in itertools.groupby(split.pieces, key=lambda piece: piece.file):
             file = self.pinned.files[number]
             for part in self.pinned.files if self.format.one_database else (file,):
@@ -235,10 +237,10 @@ class FileSource:
         schema = self.pinned.schema
         pieces = list(self._joined(pieces))
         keys = [piece.key for piece in pieces]
-        opened = cache(lambda: self.format.open(file, schema, keys))  # unused for an open unit
+        opened = cache(lambda: self.format.open(file, schema, keys))  # not called for open units
         for piece in pieces:
             rows = (piece.begin, piece.end, piece.rows)
-            start = partial(_start, opened, piece.key)
+            start = partial(lambda key: opened()(key), piece.key)
             for batch in self._open_units.read((file.stored, piece.key), rows, start):
                 arrays = dict(zip(schema.names, _as_pinned(batch, schema), strict=True))
                 arrays |= self.pinned.folders.arrays(file.stored.below, batch.num_rows)
@@ -247,7 +249,7 @@ class FileSource:
                 yield pa.RecordBatch.from_arrays(columns, schema=self._schema)
 
     def _joined(self, pieces: Sequence[Piece]) -> Iterator[Piece]:
-        """Combines whole units that the format can read at once; other ranges stay as they are."""
+        """Combines whole units that the format can read at once; does not change other ranges."""
         last: Piece | None = None
         for piece in pieces:
             key = None
@@ -269,12 +271,8 @@ def _is_whole(piece: Piece) -> bool:
     return piece.begin == 0 and piece.end in (None, piece.rows)
 
 
-def _start(opened: Callable[[], Read], key: Any) -> Iterator[pa.RecordBatch]:
-    return opened()(key)
-
-
 def _decoded(kind: pa.DataType) -> pa.DataType:
-    """The value type of dictionary-encoded columns, and of lists of them."""
+    """Replaces dictionary types by their value types, also in lists."""
     if pa.types.is_dictionary(kind):
         return kind.value_type
     if pa.types.is_list(kind):
@@ -285,5 +283,5 @@ def _decoded(kind: pa.DataType) -> pa.DataType:
 
 
 def _as_pinned(batch: pa.RecordBatch, schema: pa.Schema) -> list[pa.Array]:
-    """The batch's columns by name, converted to the pinned types."""
+    """The batch's columns in the schema's order, converted to the pinned types."""
     return [in_type(batch.column(field.name), field) for field in schema]

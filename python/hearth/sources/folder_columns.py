@@ -1,4 +1,4 @@
-"""Columns from the names of folders: day=1/part-0.parquet."""
+"""Columns from folder names, such as day=1/part-0.parquet."""
 
 from __future__ import annotations
 
@@ -18,18 +18,17 @@ _NUMBER = re.compile(r"[+-]?\d{1,10}")
 
 @dataclass(frozen=True)
 class FolderColumns:
-    """Names of such columns, and which are numbers: 32-bit integers, as in pyarrow; the others are
-    strings."""
+    """Columns from folder names. `numbers`: 32-bit integers, as in pyarrow; others: strings."""
 
     names: tuple[str, ...] = ()
     numbers: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, files: Sequence[StoredFile]) -> FolderColumns:
-        """The columns of a source's files.
+        """Infers the columns from a source's files.
 
         Raises:
-            ValueError: the files have different ones.
+            ValueError: the files have different columns.
         """
         if not any(file.below for file in files):
             return cls()
@@ -46,12 +45,12 @@ class FolderColumns:
         return cls(names, frozenset(numbers))
 
     def types(self) -> list[tuple[str, pa.DataType]]:
-        """Name and type of each column."""
+        """The name and the type of each column."""
         numbers = self.numbers
         return [(name, pa.int32() if name in numbers else pa.string()) for name in self.names]
 
     def arrays(self, below: str, rows: int) -> dict[str, pa.Array]:
-        """Each column for `rows` rows of a file; `below` as in StoredFile."""
+        """Each column's values for `rows` rows of a file. `below`: see StoredFile."""
         if not self.names:
             return {}
         values, arrays = folder_values(below), {}
@@ -63,7 +62,7 @@ class FolderColumns:
 
 
 def folder_values(below: str) -> dict[str, str | None]:
-    """The columns in a path of folders, and their values."""
+    """Parses a path of folders to columns and their values."""
     found: dict[str, str | None] = {}
     for folder in below.split("/"):
         name, is_column, value = folder.partition("=")

@@ -1,4 +1,4 @@
-"""The interface of format readers: a file has units that can be read independently."""
+"""The interface of format readers. A file consists of units that can be read independently."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from hearth.errors import code_of, error_class, invalid
 from hearth.files.input_files import InputFile
 from hearth.files.stored_files import StoredFile
 
-# Limits of a batch: rows, and approximate bytes.
+# Limits for a batch: number of rows, and approximate number of bytes.
 BATCH_ROWS, BATCH_BYTES = 4096, 4 << 20
 
 
 @dataclass(frozen=True)
 class Unit:
-    """A row group, a stripe, a record batch, a range of bytes or of keys.
+    """A part of a file: a row group, a stripe, a record batch, a range of bytes or of keys.
 
-    `key`: identifies it to the reader of its file. `start`: approximate offset of its first byte.
-    `bytes`: approximate size. `rows`: None if known only after reading; such a unit is not divided
-    further.
+    `key`: identifies the unit to the file's reader. `start`: approximate offset of the first byte.
+    `bytes`: approximate size. `rows`: None if it is only known after reading; such a unit is not
+    divided.
     """
 
     key: Any
@@ -32,50 +32,51 @@ class Unit:
     rows: int | None = None
 
 
-# Reads a unit of an open file by its key: the rows with the selected columns, in the same batches
-# each time. One thread at a time.
+# Reads a unit of an open file by its key. Yields rows with the selected columns, in the same
+# batches each time. Not thread-safe.
 Read = Callable[[Any], Iterator[pa.RecordBatch]]
 
 
 class Format(Protocol):
-    """Stateless and thread-safe. Methods raise ValueError for a damaged file or one of another
-    format, OSError or HearthError for one that cannot be read; FileSource adds the file's name."""
+    """A stateless, thread-safe reader. Methods raise ValueError if a file is damaged or has another
+    format, OSError or HearthError if it cannot be read; FileSource adds the file's name.
+    """
 
-    kind: str  # for messages
-    in_folders = False  # names of folders may hold columns (day=1)
-    one_database = False  # the files form one database
-    views = False  # binaries of a local file may be views of the mapped file
+    kind: str  # name for messages
+    in_folders = False  # folder names may contain columns (day=1)
+    one_database = False  # all files of a source form one database
+    views = False  # binaries may be views of a mapped local file
 
     def data_files(self, files: Sequence[StoredFile]) -> list[StoredFile]:
         """The listed files that have rows. May raise ValueError."""
         return list(files)
 
     def schema(self, files: Sequence[StoredFile]) -> pa.Schema:
-        """The columns of the data files; there is at least one file."""
+        """The columns of the data files, of which there is at least one."""
 
     def units(self, file: StoredFile, share: int) -> list[Unit]:
-        """A file's units in order. `share`: target size in bytes of units without a number of rows,
-        if the format can divide them."""
+        """A file's units, in order. `share`: target size in bytes of units with unknown row counts,
+        if the format can divide them.
+        """
 
     def joined(self, key: Any, following: Any) -> Any:
-        """The key of two units as one; None if they are not adjacent in their file, or cannot be
-        read together."""
+        """The key of two units combined; None unless they are adjacent and can be read together."""
         return None
 
     def open(self, file: InputFile, schema: pa.Schema, keys: Sequence[Any]) -> Read:
-        """Opens a file, after pin and size checks; returns the function that reads its units.
+        """Opens a pinned file, checked for changes; returns the function that reads its units.
 
         Args:
-            file: not opened yet.
+            file: the file, not opened yet.
             schema: the selected columns of schema(); binaries may be views if the format has
                 `views`.
-            keys: the units to read, in this order; some may be skipped.
+            keys: the units that will be read, in this order; the caller may skip some.
         """
 
 
 @contextmanager
 def errors_of(uri: str, kind: str) -> Iterator[None]:
-    """Converts exceptions of pyarrow and of parsers to one line that names the file."""
+    """Converts exceptions of pyarrow and parsers to errors with one line that names the file."""
     try:
         yield
     except (pa.ArrowException, OSError, ValueError, OverflowError, IndexError) as error:
@@ -88,12 +89,12 @@ def errors_of(uri: str, kind: str) -> Iterator[None]:
 
 
 def not_empty(files: Sequence[StoredFile]) -> list[StoredFile]:
-    """Without empty files, which Spark writes; the first file if all are empty."""
+    """Omits empty files, which Spark writes; keeps the first file if all are empty."""
     return [file for file in files if file.size] or list(files[:1])
 
 
 def check_starts(uri: str, size: int, units: Sequence[Unit], what: str) -> list[Unit]:
-    """The units; raises ValueError if one starts outside its file or has a negative size."""
+    """Returns the units; raises ValueError if one is outside the file or has a negative size."""
     for number, unit in enumerate(units):
         if not 0 <= unit.start < size or unit.bytes < 0 or (unit.rows or 0) < 0:
             raise invalid(
@@ -104,12 +105,12 @@ def check_starts(uri: str, size: int, units: Sequence[Unit], what: str) -> list[
 
 
 def check_columns(uri: str, known: Sequence[str], wanted: Sequence[str]) -> None:
-    """Raises ValueError for an unknown column."""
+    """Raises ValueError if a column is unknown."""
     for name in wanted:
         if name not in known:
             raise invalid(f"column '{name}' is not in {uri}, which has: {', '.join(known)}")
 
 
 def batch_rows(size: int, rows: int) -> int:
-    """Rows of a batch if `rows` rows have `size` bytes."""
+    """The number of rows per batch, given that `rows` rows have `size` bytes."""
     return max(1, min(BATCH_ROWS, BATCH_BYTES * rows // max(1, size)))

@@ -1,4 +1,4 @@
-"""DataFrames of sources that Spark's tasks read as ranks do."""
+"""DataFrames of sources, which Spark's tasks read like ranks do."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def source_frame(source: Source, parts: int, spark: SparkSession) -> DataFrame:
-    """All rows of a pinned source, in their order, as a DataFrame of so many partitions."""
+    """A DataFrame of all rows of a pinned source, in order, in `parts` partitions."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     numbers = spark.range(0, parts, 1, parts)
@@ -26,7 +26,7 @@ def source_frame(source: Source, parts: int, spark: SparkSession) -> DataFrame:
 def read_parts(
     source: Source, parts: int, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of the parts whose numbers are in the batches' `id`."""
+    """A task's function: reads the parts whose numbers are in the batches' column `id`."""
     rows = RankRows(source)
     for batch in batches:
         for part in batch.column("id").to_pylist():

@@ -1,4 +1,4 @@
-"""Image metadata in the keys of CaffeOnSpark's SequenceFiles: label and size."""
+"""Image metadata (label and size) in the keys of CaffeOnSpark's SequenceFiles."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ IMAGE_TYPES = {
     "encoded": "bool",
     "data": "binary",
 }
-# Columns that a key contains.
+# The columns whose values a key contains.
 IMAGE_COLUMNS = tuple(IMAGE_TYPES)[:-1]
 
 
 def values_of(key: bytes, image: tuple[Any, ...] | None) -> tuple[Any, ...]:
-    """Values of IMAGE_COLUMNS for a row: the image's, or an id derived from the key and nulls."""
+    """A row's values of IMAGE_COLUMNS; without `image`, an id derived from the key, and nulls."""
     return image or (f"key {zlib.crc32(key):08x}", *[None] * (len(IMAGE_COLUMNS) - 1))

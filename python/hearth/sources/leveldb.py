@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _UNIT_BYTES = 32 << 20
-# Rewritten when the database is opened; without rows.
+# Files without rows, which are rewritten whenever the database is opened.
 _LOGS = ("LOG", "LOCK")
 
 
 class LevelDbFormat(Format):
-    """LevelDBs of Caffe's Datums. The files of a folder are one database, named by CURRENT."""
+    """LevelDBs of Caffe's Datums. A folder's files form one database, which CURRENT represents."""
 
     kind = "LevelDB"
     one_database = True

@@ -20,12 +20,12 @@ from hearth.sources.format import Format, Read, Unit
 # (first key, exclusive end key or None, number of records or None)
 Range = tuple[bytes, bytes | None, int | None]
 _UNIT_BYTES = 32 << 20
-# For a small LMDB in HDFS: each range descends the tree, page by page.
+# Few ranges for a small LMDB in HDFS, because each range descends the tree page by page.
 _FEW_UNITS = 48
 
 
 class LmdbFormat(Format):
-    """LMDBs of Caffe's Datums. Reads only the pages of a range; in HDFS through the core."""
+    """LMDBs of Caffe's Datums, read by the core, also from HDFS. Only a range's pages are read."""
 
     kind = "LMDB"
     views = True
@@ -53,7 +53,7 @@ class LmdbFormat(Format):
 
         use_core_as_hadoop_user()
         wanted = max(LEAST_SPLITS, file.size // _UNIT_BYTES)
-        if local_path(file.uri) is None:  # skip the leaves of remote files
+        if local_path(file.uri) is None:  # do not read leaves of remote files
             _, cuts = cut_lmdb(file.uri, wanted)
             if cuts:
                 ends = [*(key for key, _ in cuts[1:]), None]
@@ -94,7 +94,7 @@ class LmdbFormat(Format):
 
 
 def joined_ranges(range_: Range, following: Range) -> Range | None:
-    """Two ranges as one; None if they are not adjacent, or only one has a number of records."""
+    """Combines two ranges; None if they are not adjacent, or only one has a record count."""
     counts = range_[2], following[2]
     if range_[1] != following[0] or (None in counts and set(counts) != {None}):
         return None
@@ -102,8 +102,9 @@ def joined_ranges(range_: Range, following: Range) -> Range | None:
 
 
 def datum_batches(rows: Any, schema: pa.Schema, count: Count) -> Iterator[pa.RecordBatch]:
-    """The batches of DatumRows with the columns of `schema`. `data` are views of the file, which
-    are copied unless `schema` has views. `count` is called with the number of bytes read."""
+    """Yields DatumRows' batches with the columns of `schema`. `data` are views of the file, which
+    are copied unless `schema` has views. `count` is called with the number of bytes read.
+    """
     counted = 0
     while (found := rows.next()) is not None:
         count(rows.fetched - counted)

@@ -17,11 +17,11 @@ _ARROW = (".arrow", ".feather", ".ipc")
 
 
 def pin_by_names(uri: str, spark: Any = None) -> FileSource:
-    """The pinned source of a file or of a folder's files: Parquet, Arrow, else TFRecords.
+    """Pins a file or a folder's files: Parquet or Arrow by their extension, otherwise TFRecords.
 
     Raises:
-        ValueError: files of several formats; or as Source.pin().
-        FileNotFoundError, OSError, HearthError: as Source.pin().
+        ValueError: the files have several formats; or like Source.pin().
+        FileNotFoundError, OSError, HearthError: like Source.pin().
     """
     files = list_files(uri, spark)
     kinds = {_kind(file.uri) for file in files}

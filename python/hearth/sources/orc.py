@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyarrow import orc
 
-# Fields of messages at the end of a file: FileTail, Footer, StripeInformation.
+# Field numbers of the protobuf messages at the file's end: FileTail, Footer, StripeInformation.
 _FOOTER, _STRIPES, _OFFSET, _INDEX_BYTES, _DATA_BYTES, _ROWS = 2, 3, 1, 2, 3, 5
 
 
@@ -68,8 +68,9 @@ def _opened(file: InputFile) -> orc.ORCFile:
 
 
 def stripes_of(file: orc.ORCFile) -> list[tuple[int, int, int]]:
-    """(offset, bytes, rows) of each stripe, from the file's tail, which pyarrow returns
-    decompressed; pyarrow itself reports only the number of stripes."""
+    """(offset, bytes, rows) of each stripe, parsed from the file's tail as decompressed by pyarrow,
+    which itself only reports the number of stripes.
+    """
     footer = _fields(bytes(file.reader.serialized_file_tail())).get(_FOOTER, [b""])[-1]
     stripes = [_fields(stripe) for stripe in _fields(footer).get(_STRIPES, [])]
     wanted = (_OFFSET, _INDEX_BYTES, _DATA_BYTES, _ROWS)
@@ -78,7 +79,7 @@ def stripes_of(file: orc.ORCFile) -> list[tuple[int, int, int]]:
 
 
 def _fields(message: bytes) -> dict[int, list]:
-    """The numbers and byte strings of a protobuf message by field."""
+    """Parses a protobuf message to numbers and byte strings by field number."""
     found: dict[int, list] = {}
     at = 0
     while at < len(message):
@@ -88,14 +89,14 @@ def _fields(message: bytes) -> dict[int, list]:
         elif key & 7 == 2:
             size, at = _varint(message, at)
             value, at = message[at : at + size], at + size
-        else:  # fixed-size numbers, which these messages do not use
+        else:  # fixed-size numbers, unused in these messages
             value, at = b"", at + (8 if key & 7 == 1 else 4)
         found.setdefault(key >> 3, []).append(value)
     return found
 
 
 def _varint(message: bytes, at: int) -> tuple[int, int]:
-    """(number, end offset). pyarrow has parsed the message before, so it is complete."""
+    """Returns (number, end offset). The message is complete, because pyarrow has parsed it."""
     number = shift = 0
     while at < len(message):
         byte, at = message[at], at + 1

@@ -13,13 +13,13 @@ from hearth.sources.source import Piece, Split
 def owners(splits: Sequence[Split], hosts: Sequence[frozenset[str]], ranks: int) -> list[int]:
     """The rank that reads each split. Deterministic.
 
-    Shares are equal in rows if all splits know theirs, else in bytes. If splits are local to
-    different ranks, a rank gets splits of its host first, up to its equal share. Else ranks get
-    contiguous ranges of splits. Each rank gets a split if there are enough.
+    Shares are equal in rows if all row counts are known, otherwise in bytes. If splits are local to
+    different ranks, a rank is first assigned splits of its host, up to its equal share. Otherwise
+    ranks are assigned contiguous ranges. Each rank is assigned a split if there are enough.
 
     Args:
         splits: all splits of a source, in order.
-        hosts: the names and addresses of each rank's host; empty: unknown.
+        hosts: the names and addresses of each rank's host; empty if unknown.
         ranks: number of ranks.
 
     Raises:
@@ -35,8 +35,9 @@ def owners(splits: Sequence[Split], hosts: Sequence[frozenset[str]], ranks: int)
 def shares(
     splits: Sequence[Split], hosts: Sequence[frozenset[str]], ranks: int
 ) -> list[list[Split]]:
-    """The splits that each rank reads, in order, assigned by owners(), with the same arguments.
-    Contiguous ranges of splits with known rows are divided so that ranks differ by at most one row.
+    """The splits that each rank reads, in order, assigned like by owners(), with the same
+    arguments. Contiguous ranges are divided at rows if row counts are known, so shares differ by at
+    most one row.
     """
     if _counted(splits) and len(set(_local_ranks(splits, hosts))) < 2:
         total = sum(split.rows or 0 for split in splits)
@@ -49,8 +50,9 @@ def shares(
 
 
 def joined(splits: Iterable[Split], host: frozenset[str] = frozenset()) -> Iterator[Split]:
-    """Merges the splits, in order, into as few as possible: adjacent splits that are equally local
-    to `host`, and adjacent ranges of a file's unit."""
+    """Merges adjacent splits if all or none of them are local to `host`, and adjacent ranges of the
+    same unit. The order does not change.
+    """
     for _, run in itertools.groupby(splits, key=lambda split: bool(split.hosts & host)):
         every = list(run)
         pieces: list[Piece] = []
@@ -65,7 +67,7 @@ def joined(splits: Iterable[Split], host: frozenset[str] = frozenset()) -> Itera
 
 
 def units(split: Split) -> list[Split]:
-    """A split for each of its units."""
+    """Divides a split into a split for each of its units."""
     count = max(1, len(split.pieces))
     each = [
         replace(split, bytes=split.bytes // count, rows=_rows_of(piece), pieces=(piece,))
@@ -96,7 +98,7 @@ def _rows_of(piece: Piece) -> int | None:
 
 
 def _rows_in(splits: Sequence[Split], begin: int, end: int) -> Iterator[Split]:
-    """The rows [begin, end) of all rows of the splits."""
+    """The splits' rows [begin, end), counted over all splits."""
     at = 0
     for split in splits:
         first, rows = at, split.rows or 0
@@ -111,7 +113,7 @@ def _rows_in(splits: Sequence[Split], begin: int, end: int) -> Iterator[Split]:
 
 
 def _cut(pieces: Sequence[Piece], begin: int, end: int) -> Iterator[Piece]:
-    """The rows [begin, end) of all rows of the ranges."""
+    """The ranges' rows [begin, end), counted over all ranges."""
     at = 0
     for piece in pieces:
         rows = _rows_of(piece) or 0
@@ -124,12 +126,12 @@ def _cut(pieces: Sequence[Piece], begin: int, end: int) -> Iterator[Piece]:
 
 
 def _contiguous(loads: Sequence[int], ranks: int) -> list[int]:
-    """Assigns each split by the position of its middle in equal shares of the total."""
+    """Assigns each split to the rank whose equal share of the total contains its middle."""
     total, before, found = max(1, sum(loads)), 0, []
     for number, load in enumerate(loads):
         rank = (2 * before + load) * ranks // (2 * total)
         previous = found[-1] if found else -1
-        # Every rank gets a split.
+        # Leave enough splits that each later rank is assigned one.
         last = ranks - (len(loads) - number)
         found.append(max(previous, 0, last, min(rank, previous + 1, ranks - 1)))
         before += load
@@ -137,12 +139,13 @@ def _contiguous(loads: Sequence[int], ranks: int) -> list[int]:
 
 
 def _by_host(loads: Sequence[int], local: Sequence[frozenset[int]], ranks: int) -> list[int]:
-    """Assigns a split to a rank on its host that has not reached its equal share; the rest, largest
-    first, to the rank with the least."""
+    """Assigns splits to ranks on their hosts, up to an equal share; then the others, largest first,
+    to the rank with the least load.
+    """
     fair = -(-sum(loads) // ranks)
     taken = [0] * ranks
     found = [-1] * len(loads)
-    # Splits with the fewest local ranks first, large before small: the others still fit later.
+    # Assign splits with few local ranks first, and large before small ones; others fit more easily.
     for i in sorted(range(len(loads)), key=lambda i: (len(local[i]), -loads[i])):
         able = [rank for rank in sorted(local[i]) if taken[rank] + loads[i] <= fair]
         if able:

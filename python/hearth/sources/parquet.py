@@ -18,7 +18,7 @@ _OPEN_FOOTERS = 64
 
 
 class ParquetFormat(Format):
-    """Parquet files. Names of folders may hold columns."""
+    """Parquet files. Folder names may contain columns."""
 
     kind = "Parquet"
     in_folders = True
@@ -29,7 +29,8 @@ class ParquetFormat(Format):
     def units(self, file: StoredFile, share: int) -> list[Unit]:
         footer = footer_of(file)
         groups = [footer.row_group(i) for i in range(footer.num_row_groups)]
-        # Stored sizes are in the metadata of each column, of which there may be thousands.
+        # Estimate stored sizes by proportion: exact ones are in the metadata of each column, and
+        # there may be thousands of columns.
         total = max(1, sum(group.total_byte_size for group in groups))
         units = [
             Unit(i, _start(group), file.size * group.total_byte_size // total, group.num_rows)
@@ -42,11 +43,12 @@ class ParquetFormat(Format):
 
 
 class GroupReader:
-    """Reads row groups. Memory: a group's stored columns, and a decoded batch; for a remote file
-    also the next group's columns."""
+    """Reads row groups. Memory: a decoded batch and a group's stored columns; for a remote file,
+    also the next group's.
+    """
 
     def __init__(self, file: InputFile, names: Sequence[str], keys: Sequence[int], **options: Any):
-        """`names`: of the file's columns. `options`: of pyarrow's ParquetFile."""
+        """`names`: the columns to read. `options`: options of pyarrow's ParquetFile."""
         self._names = list(names)
         self._ahead: ReadAhead | None = None
         footer = footer_of(file.stored)
@@ -59,7 +61,7 @@ class GroupReader:
         self._file = pq.ParquetFile(source, metadata=footer, **options)
 
     def read(self, key: int) -> Iterator[pa.RecordBatch]:
-        """The rows of row group `key`, in batches."""
+        """Reads row group `key` in batches."""
         group = self._file.metadata.row_group(key)
         rows = batch_rows(group.total_byte_size, group.num_rows)
         if not self._names:
@@ -70,13 +72,13 @@ class GroupReader:
 
 
 def _without_columns(total: int, rows: int) -> Iterator[pa.RecordBatch]:
-    """Batches without columns, if all selected columns come from folder names."""
+    """Batches without columns, for when all selected columns come from folder names."""
     for at in range(0, total, rows):
         count = min(rows, total - at)
         yield pa.RecordBatch.from_struct_array(pa.array([{}] * count, pa.struct([])))
 
 
-@lru_cache(_OPEN_FOOTERS)  # splits of one file are consecutive
+@lru_cache(_OPEN_FOOTERS)  # few: a file's splits are consecutive
 def footer_of(file: StoredFile) -> pq.FileMetaData:
     """The file's footer, which describes its row groups."""
     with InputFile(file).for_arrow() as source:
@@ -84,13 +86,12 @@ def footer_of(file: StoredFile) -> pq.FileMetaData:
 
 
 def _start(group: pq.RowGroupMetaData) -> int:
-    """The first byte of the group's first column; of a group without columns, the end of the magic
-    number."""
+    """The offset of the group's first column; without columns, the end of the magic number."""
     return _chunk_start(group.column(0)) if group.num_columns else 4
 
 
 def _ranges(group: pq.RowGroupMetaData, names: Sequence[str]) -> list[Range]:
-    """The byte ranges of these columns in a group."""
+    """The byte ranges of the named columns in a group."""
     chunks = (group.column(i) for i in range(group.num_columns))
     chosen = [chunk for chunk in chunks if chunk.path_in_schema.partition(".")[0] in names]
     return [(_chunk_start(one), _chunk_start(one) + one.total_compressed_size) for one in chosen]

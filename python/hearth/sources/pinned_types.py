@@ -1,4 +1,4 @@
-"""Casts columns of a file to the types of the source's schema, which may come from another file."""
+"""Casts a file's columns to the types of the source's schema, which may come from another file."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def in_type(column: pa.Array, field: pa.Field) -> pa.Array:
 
 
 def _kind_of(kind: pa.DataType) -> str:
-    """Types of one kind can be cast to each other without a change of meaning."""
+    """The kind of a type. Casts between types of the same kind preserve the meaning."""
     types = pa.types
     if types.is_dictionary(kind):
         return _kind_of(kind.value_type)

@@ -1,4 +1,4 @@
-"""Rows of files for the ranks of a run: each reads its share, once or again in each epoch."""
+"""Rows of files for the ranks of a run. Each rank reads its share, once or again in each epoch."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ LocalityCount = Callable[[int, bool], None]
 
 @dataclass(frozen=True)
 class RankRows:
-    """Immutable; travels in Spark's task closure.
+    """Divides a source's rows among ranks. Immutable; sent to tasks in Spark's closure.
 
-    `seed`: for rows that ranks read again in each epoch; None: ranks spool them. `hosts`: names and
-    addresses of the host of each rank, which get local shares; empty: unknown. Shares stay with
-    their ranks for the whole run.
+    `seed`: set if ranks read the rows again in each epoch; None if they spool them. `hosts`: names
+    and addresses of each rank's host, to give ranks local shares; empty if unknown. A rank's share
+    does not change during a run.
     """
 
     source: Source
@@ -34,15 +34,15 @@ class RankRows:
     hosts: tuple[frozenset[str], ...] = ()
 
     def pin(self, spark: Any = None) -> RankRows:
-        """Pins the current files; raises like Source.pin()."""
+        """Pins the current files. Raises like Source.pin()."""
         return replace(self, source=self.source.pin(spark))
 
     def placed(self, hosts: Sequence[frozenset[str]]) -> RankRows:
-        """Assigns shares by the hosts of the ranks."""
+        """Sets the ranks' hosts, so that shares are assigned by locality."""
         return replace(self, hosts=tuple(hosts))
 
     def placement(self, world: int) -> str:
-        """A line about the shares; empty if no data is local to any host."""
+        """A log line about the shares; empty if no data is local to a host."""
         if not self.source.remote:
             return ""
         parts = self._shares(world)
@@ -64,16 +64,16 @@ class RankRows:
     def read(
         self, rank: int, world: int, count: LocalityCount | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """The rows of `rank` in file order; raises like Source.read()."""
+        """Reads the rows of `rank` in file order. Raises like Source.read()."""
         return self._read(rank, joined(self._shares(world)[rank], self._host(rank)), count)
 
     def epochs(
         self, rank: int, world: int, first: int, count: LocalityCount | None = None
     ) -> Iterator[Iterator[pa.RecordBatch]]:
-        """The rank's rows of epochs `first`, `first` + 1 and so on, without end.
+        """Reads the rank's rows for epochs `first`, `first` + 1 and so on, without end.
 
-        The order of units of files (row groups) depends on seed, rank and epoch. Raises like
-        Source.read().
+        The order of the files' units (such as row groups) depends on seed, rank and epoch. Raises
+        like Source.read().
         """
         pieces = list(self._units(rank, world))
         for epoch in itertools.count(first):
@@ -81,7 +81,7 @@ class RankRows:
             yield self._read(rank, [pieces[i] for i in order], count)
 
     def files_hash(self, rank: int, world: int) -> int:
-        """63 bits that identify the rank's share."""
+        """A 63-bit hash that identifies the rank's share."""
         pieces = [
             (p.file, p.key, p.begin, p.end) for s in self._units(rank, world) for p in s.pieces
         ]
@@ -103,7 +103,7 @@ class RankRows:
         self, rank: int, splits: Sequence[Split] | Iterator[Split], count: LocalityCount | None
     ) -> Iterator[pa.RecordBatch]:
         host = self._host(rank)
-        source = copy.copy(self.source)  # a copy for the reader's open units
+        source = copy.copy(self.source)  # a copy, which has its own open units
         for split in splits:
             local = bool(split.hosts & host)
             noted = None if count is None else partial(_count_read, count, local)
@@ -115,8 +115,9 @@ def _count_read(count: LocalityCount, local: bool, size: int) -> None:
 
 
 def epoch_order(count: int, key: str) -> list[int]:
-    """The numbers below `count`, ordered by hashes of the key: the same on every machine and with
-    every version of Python."""
+    """The numbers below `count`, sorted by a hash of `key` and the number: the same order on every
+    machine and in every Python version.
+    """
 
     def key_of(number: int) -> bytes:
         return hashlib.blake2b(f"{key} {number}".encode(), digest_size=16).digest()

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-# Ranges with smaller gaps are fetched in one request.
+# Ranges are fetched in one request if the gap between them is smaller than this.
 _GAP_BYTES = 1 << 20
 
 Range = tuple[int, int]
@@ -15,14 +15,15 @@ _Fetched = list[tuple[int, bytes]]
 
 
 class ReadAhead:
-    """A file for pyarrow, with size() and read_at(). One thread reads, another one fetches.
+    """A file for pyarrow, with size() and read_at(). One thread reads, another one prefetches.
 
-    Memory: two stored units.
+    Memory: two units as stored.
     """
 
     def __init__(self, file: Any, units: Mapping[Any, Sequence[Range]]):
-        """`file`: with thread-safe size() and read_at(). `units`: the byte ranges of each unit to
-        read, in this order."""
+        """`file` has thread-safe size() and read_at(). `units`: the byte ranges of the units to
+        read, in reading order.
+        """
         self._file = file
         self._units = units
         keys = list(units)
@@ -37,7 +38,7 @@ class ReadAhead:
         return size
 
     def read_at(self, at: int, size: int) -> bytes:
-        """`size` bytes from an offset: fetched ahead, or read now."""
+        """Returns `size` bytes from an offset, fetched ahead or otherwise read now."""
         for begin, data in self._fetched:
             if begin <= at and at + size <= begin + len(data):
                 return data[at - begin : at - begin + size]
@@ -45,7 +46,7 @@ class ReadAhead:
         return found
 
     def begin(self, key: Any) -> None:
-        """Waits for a unit's bytes, and starts to fetch the next unit."""
+        """Waits until a unit is fetched, and starts to fetch the next one."""
         coming = self._coming.pop(key, None) or self._fetch(key)
         self._coming.clear()
         if key in self._following:
@@ -58,13 +59,13 @@ class ReadAhead:
         return self._pool.submit(self._read, self._units[key])
 
     def _read(self, ranges: Sequence[Range]) -> _Fetched:
-        size = self.size()  # a damaged footer may have invalid offsets, which fail when read
+        size = self.size()  # a damaged footer's invalid offsets fail later, when read
         sane = ((begin, min(end, size)) for begin, end in ranges if 0 <= begin < min(end, size))
         return [(begin, self._file.read_at(begin, end - begin)) for begin, end in joined(sane)]
 
 
 def joined(ranges: Iterable[Range]) -> list[Range]:
-    """The sorted ranges, with those close to each other merged."""
+    """Sorts the ranges, and merges ranges that are close to each other."""
     found: list[Range] = []
     for begin, end in sorted(ranges):
         if found and begin - found[-1][1] < _GAP_BYTES:

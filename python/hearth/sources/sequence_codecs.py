@@ -16,13 +16,14 @@ Unpack = Callable[[bytes], bytes]
 
 
 def codec(name: bytes) -> Unpack | None:
-    """The decompressor for the codec class `name`; None if only Hadoop has it. Raises various
-    exceptions for damaged bytes."""
+    """The decompressor for the codec class `name`, which raises various exceptions for damaged
+    bytes; None if only Hadoop has it.
+    """
     return _CODECS.get(name.removeprefix(b"org.apache.hadoop.io.compress."))
 
 
 def _unpack_snappy(data: bytes) -> bytes:
-    """Hadoop's format: blocks with an uncompressed size, of chunks with a compressed size."""
+    """Unpacks Hadoop's blocks: an uncompressed size, then chunks of a compressed size and data."""
     snappy, found, at = pa.Codec("snappy"), [], 0
     while at < len(data):
         (left,) = struct.unpack_from(">I", data, at)
@@ -37,7 +38,7 @@ def _unpack_snappy(data: bytes) -> bytes:
 
 
 def _unpacked_size(chunk: bytes, most: int) -> int:
-    """Each chunk starts with its uncompressed size."""
+    """Parses the uncompressed size at the start of a chunk."""
     size = shift = 0
     for byte in chunk[:5]:
         size |= (byte & 0x7F) << shift

@@ -1,7 +1,7 @@
 """Hadoop's SequenceFiles of BytesWritables; units are ranges between two sync markers.
 
-Keys of CaffeOnSpark's files contain the label and size of an image; other files have the columns
-`key` and `value`.
+Keys of CaffeOnSpark's files contain an image's label and size. Other files have the columns `key`
+and `value`.
 """
 
 from __future__ import annotations
@@ -17,18 +17,19 @@ from hearth.sources.format import BATCH_BYTES, BATCH_ROWS, Format, Read, Unit, n
 from hearth.sources.image_keys import IMAGE_COLUMNS, IMAGE_TYPES, values_of
 from hearth.sources.sequence_codecs import codec
 
-# A range must fit in memory, and be large enough for one request.
+# A range must fit in memory, and be large enough to be worth a request.
 _RANGE_BYTES = 16 << 20
-# Records of smaller sources are counted, using only their lengths.
+# Records are counted, by reading only their lengths, if a source's shares are at most this large.
 _COUNTED_SHARE = 1 << 20
 _TYPES = {**IMAGE_TYPES, "key": "binary", "value": "binary"}
-# Limit of a batch's values, with room for the other columns.
+# Limit for the values in a batch; leaves space for the other columns.
 _VALUE_BYTES = BATCH_BYTES - (256 << 10)
 
 
 class SequenceFileFormat(Format):
-    """SequenceFiles of CaffeOnSpark's images. A record without an image's key has an id derived
-    from the key, and nulls."""
+    """SequenceFiles of CaffeOnSpark's images. If a key is not an image's, the record has nulls and
+    an id derived from the key.
+    """
 
     kind = "SequenceFile"
     views = True
@@ -57,15 +58,15 @@ class SequenceFileFormat(Format):
 
 
 class _Reader:
-    """Values of an uncompressed local file are views of the mapped file."""
+    """Reads ranges. Values of an uncompressed local file are views of the mapped file."""
 
     def __init__(self, file: InputFile, schema: pa.Schema, end: int):
-        """`end`: of the last range to read."""
+        """`end`: the end of the last range to read."""
         self._file, self._schema, self._end = file, schema, end
-        self._free: Any = None  # the core's reader if it is not in use
+        self._free: Any = None  # the core's reader while it is not in use
 
     def read(self, key: tuple[int, int]) -> Iterator[pa.RecordBatch]:
-        # A partly read unit keeps its reader, as another split has the rest.
+        # A partly read unit retains its reader, because another split reads the rest.
         records, self._free = self._free or _opened(self._file), None
         records.begin(*key, self._end)
         while found := records.next(BATCH_ROWS, _VALUE_BYTES):
@@ -96,7 +97,7 @@ def _column(values: Any, kind: pa.DataType) -> pa.Array:
 
 
 def _opened(file: InputFile) -> Any:
-    """The core's reader of a file; a file whose path is invalid UTF-8 is not mapped."""
+    """The core's reader of a file. A file is not mapped if its path is invalid UTF-8."""
     from hearth.native._core import SequenceReader
 
     name = file.uri.encode(errors="backslashreplace").decode()
@@ -105,8 +106,9 @@ def _opened(file: InputFile) -> Any:
 
 
 def _counted(records: Any, ranges: Sequence[tuple[int, int]]) -> list[Unit]:
-    """Units with their numbers of rows. Sync markers may be further apart than ranges are long:
-    ranges without a marker have no rows, and the others extend to the next marker."""
+    """Units with row counts. Sync markers may be further apart than a range is long: a range
+    without a marker has no rows, and a range with one extends to the next marker.
+    """
     units: list[Unit] = []
     for begin, end in ranges:
         if rows := records.count(begin, end):

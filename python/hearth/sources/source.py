@@ -1,4 +1,4 @@
-"""The interface of files that ranks read themselves: pinned once, read in splits."""
+"""The interface of files that ranks read directly: they are pinned once, and read in splits."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 class Piece:
     """Rows [begin, end) of a unit of a file, by default all of them.
 
-    `file`: its index in the pinned files. `key`: identifies the unit to the format's reader.
-    `rows`: of the whole unit; None: unknown, and then the piece is the whole unit.
+    `file`: the file's index in the pinned files. `key`: identifies the unit to the format's reader.
+    `rows`: the whole unit's row count; None if unknown, and then the piece is the whole unit.
     """
 
     file: int
@@ -31,9 +31,9 @@ class Piece:
 class Split:
     """Rows that one rank reads at once.
 
-    `number`: its index in Source.splits(). `bytes`: their approximate size in the files. `rows`:
-    None until read. `hosts`: names and addresses of the hosts that store them; empty if unknown, or
-    if all hosts store them alike. `pieces`: for the source only.
+    `number`: the index in Source.splits(). `bytes`: the rows' approximate size in the files.
+    `rows`: None if only known after reading. `hosts`: names and addresses of the hosts that store
+    the rows; empty if unknown, or if no host is closer than another. `pieces`: for the source only.
     """
 
     number: int
@@ -44,9 +44,9 @@ class Split:
 
 
 class Source(Protocol):
-    """A named set of rows. Immutable, and pickled into Spark's closures; any thread may use it.
+    """A named set of rows. Immutable and thread-safe; pickled into Spark's closures.
 
-    pin() comes first; the other methods raise ValueError before.
+    Call pin() first; until then, the other methods raise ValueError.
     """
 
     @property
@@ -55,42 +55,43 @@ class Source(Protocol):
 
     @property
     def remote(self) -> bool:
-        """Whether the files are on other hosts, so that splits may be local to some ranks."""
+        """Whether the files are in a remote file system, so splits may be local to some ranks."""
 
     @property
     def extent(self) -> str:
         """The size, for the log: "2 files with 123 bytes"."""
 
     def pin(self, spark: Any = None) -> Source:
-        """The source with its current files and split boundaries fixed.
+        """Returns the source with its current files and split boundaries fixed.
 
         Args:
-            spark: the driver's session, whose file systems are used; None: this process's only.
+            spark: the driver's session, whose file systems are used; None: only this process's.
 
         Raises:
-            ValueError: damaged files, or of another format; a missing column; a table of Delta,
-                Iceberg or Hudi.
-            FileNotFoundError: it does not exist.
+            ValueError: files are damaged or have another format, a column is missing, or the URI is
+                a Delta, Iceberg or Hudi table.
+            FileNotFoundError: the URI does not exist.
             OSError, HearthError: files cannot be listed or read.
         """
 
     def schema(self) -> pa.Schema:
-        """The columns of every batch of read()."""
+        """The columns of every batch that read() returns."""
 
     def splits(self) -> list[Split]:
-        """Splits that cover each row once, whatever the number of ranks: about 48 to 4096 if the
-        files allow it; none without rows."""
+        """Splits that cover each row once, independent of the number of ranks: about 48 to 4096 if
+        the files permit; none if there are no rows.
+        """
 
     def read(self, split: Split, count: Count | None = None) -> Iterator[pa.RecordBatch]:
-        """The split's rows, in the same batches each time.
+        """Reads the split's rows, in the same batches each time.
 
         Args:
-            split: of splits(), or of pieces of these.
-            count: called with the number of bytes of each read from another file system.
+            split: one of splits(), or a split with some of their pieces.
+            count: called with the number of bytes of each read from a remote file system.
 
         Raises:
             ValueError: a file has changed since pin(), or is damaged.
-            OSError, HearthError: it cannot be read.
+            OSError, HearthError: a file cannot be read.
         """
 
     def identity(self) -> str:

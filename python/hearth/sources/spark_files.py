@@ -1,4 +1,4 @@
-"""Files that Spark reads: the driver makes a DataFrame of them."""
+"""Files that Spark reads, so the driver creates a DataFrame of them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SparkFiles:
-    """Files that Spark reads. `kind`: Spark's name of the format. `columns`: None: all. `options`:
-    of Spark's reader, including `schema`."""
+    """Files that Spark reads. `kind`: Spark's format name. `columns`: None means all. `options`:
+    Spark reader options, and `schema`.
+    """
 
     kind: str
     uri: str

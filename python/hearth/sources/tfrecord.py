@@ -1,8 +1,8 @@
 """TFRecord files of tf.train.Examples; units are byte ranges that start at a record.
 
-The format has no sync markers. A small file is scanned for its records; in a large one a record is
-recognised by the checksum of its length, and the reader verifies that each range ends with a
-record. A gzip file can be read from its beginning only.
+The format has no sync markers. A small file is scanned for its records. In a large file, the start
+of a record is recognised by the checksum of its length, and the reader verifies that each range
+ends at the end of a record. A gzip file can only be read from its beginning.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _GZIP = b"\x1f\x8b"
 # A record: its length, a checksum of these 8 bytes, the data, a checksum of the data.
 _HEADER = struct.Struct("<QI")
 _TRAILER_BYTES = 4
-# Larger files, and files of sources with larger shares, are not scanned, as a scan reads all bytes.
-# A range is read at once, so it has a few megabytes.
+# A scan reads all bytes, so larger files, and files of sources with larger shares, are not scanned.
+# A range is read at once, so it is limited to some megabytes.
 _SCANNED_BYTES, _SCANNED_SHARE = 64 << 20, 1 << 20
 _RANGE_BYTES = 16 << 20
 _WINDOW_BYTES = 1 << 20
-# An offset counts as a record's start if so many records follow each other from there.
+# An offset counts as a record's start if this many consecutive records start there.
 _CHAIN = 3
 
 
@@ -64,7 +64,7 @@ class TfRecordFormat(Format):
 
 
 class _Reader:
-    """Memory: a range; for a remote file a whole gzip file."""
+    """Reads ranges. Memory: a range, or a whole gzip file if it is remote."""
 
     def __init__(self, file: InputFile, schema: pa.Schema):
         self._file, self._schema = file, schema
@@ -90,7 +90,7 @@ class _Reader:
 
 
 def _open_range(file: InputFile, key: tuple[int, int] | None) -> Any:
-    """A TfRecordReader of a range, or of the whole file."""
+    """A TfRecordReader for a range, or for the whole file."""
     from hearth.files.tfrecord_files import open_records
 
     if key is None and file.path is not None:
@@ -105,7 +105,7 @@ def _open_range(file: InputFile, key: tuple[int, int] | None) -> Any:
 
 
 def _first_records(file: StoredFile) -> Any:
-    """A TfRecordReader of a file, or at least of its first megabyte."""
+    """A TfRecordReader for a file, or for at least the first megabyte of a large one."""
     source = InputFile(file)
     if file.size <= _RANGE_BYTES or source.read_at(0, 2) == _GZIP:
         return _open_range(source, None)
@@ -113,7 +113,7 @@ def _first_records(file: StoredFile) -> Any:
 
 
 def _scanned(source: InputFile, wanted: int) -> Iterator[Unit]:
-    """The file's records in units of about `wanted` bytes, using their lengths."""
+    """Divides the file into units of about `wanted` bytes by reading the records' lengths."""
     begin = at = rows = base = 0
     data = b""
     while at < source.size():
@@ -143,11 +143,11 @@ def _boundaries(source: InputFile, wanted: int) -> Iterator[int]:
 
 
 def _next_record(source: InputFile, begin: int) -> int | None:
-    """The first record at or after `begin`; None if there is none before the end of the file."""
+    """The offset of the first record at or after `begin`; None if no record follows."""
     size = source.size()
     for base in range(begin, size, _WINDOW_BYTES):
         data = source.read_at(base, _WINDOW_BYTES + _HEADER.size)
-        # The upper half of a length below 4 GiB is four zero bytes.
+        # Searches for four zero bytes, the upper half of a length below 4 GiB.
         zeros = data.find(bytes(4), 4)
         while 0 <= zeros < len(data) - 8:
             at = base + zeros - 4
@@ -164,7 +164,7 @@ def _is_header(data: bytes, at: int) -> bool:
 
 
 def _is_chain(source: InputFile, at: int) -> bool:
-    """Whether consecutive records start there, at least up to the end of the file."""
+    """Whether _CHAIN consecutive records start at `at`, or fewer that end with the file."""
     for _ in range(_CHAIN):
         header = source.read_at(at, _HEADER.size)
         if len(header) < _HEADER.size or not _is_header(header, 0):

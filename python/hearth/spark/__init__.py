@@ -1,1 +1,1 @@
-"""Interface to Spark: sessions, requests of clusters, checks before a job."""
+"""The interface to Spark: sessions, what clusters request of Spark, checks before a job."""

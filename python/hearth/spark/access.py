@@ -1,4 +1,4 @@
-"""A cluster's access to Spark, through a classic session or Spark Connect."""
+"""Gives a cluster access to Spark, through a classic session or Spark Connect."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from hearth.spark.addresses import address_towards, coordinator_hosts
 from hearth.spark.driver_python import use_driver_python
 from hearth.spark.dynamic_allocation import HeldExecutors, is_on, refuse_for_nodes
 from hearth.spark.profiles import mapped, registered, task_profile
-from hearth.spark.slots import slots_now
+from hearth.spark.slots import is_local, slots_now
 
 
 def spark_access(sc: Any, profile: Any = None, holds: bool = True) -> ClassicSpark | ConnectSpark:
-    """Access through a SparkContext, or a SparkSession of either kind.
+    """Creates the access for a SparkContext, or for a classic or Spark Connect SparkSession.
 
     Args:
-        sc: either.
-        profile: of the tasks that start nodes; None: derived from the settings (profiles.py).
-        holds: tasks with a profile stay with their nodes.
+        sc: the context or session.
+        profile: for tasks that start nodes; None: derived from the settings (profiles.py).
+        holds: whether tasks with a profile run as long as their nodes.
 
     Raises:
-        TypeError: another type.
+        TypeError: `sc` has another type.
         HearthError: the session has ended.
     """
     if not hasattr(sc, "parallelize") and not hasattr(sc, "conf"):
@@ -43,13 +43,13 @@ def spark_access(sc: Any, profile: Any = None, holds: bool = True) -> ClassicSpa
 
 
 class _Session:
-    """A session of either kind.
+    """A classic or Spark Connect session.
 
     Attributes:
-        profile: of the tasks that start nodes; None: Spark's default.
-        holds: these tasks stay with their nodes, so that their resources stay taken.
-        pins: whether pin() fixes the partitions of rows.
-        keeps: whether executors of nodes can be kept from Spark's dynamic allocation.
+        profile: for tasks that start nodes; None: Spark's default.
+        holds: whether these tasks run as long as their nodes and so keep their resources.
+        pins: whether pin() has an effect.
+        keeps: whether nodes' executors can be protected from removal by dynamic allocation.
     """
 
     session: Any
@@ -58,7 +58,7 @@ class _Session:
     pins = keeps = False
 
     def conf(self, key: str, default: str) -> str:
-        """A setting of Spark's, or `default`."""
+        """A Spark setting, or `default` if it is not set."""
         return self.session.conf.get(key, default)
 
     def default_fs(self) -> str:
@@ -66,20 +66,20 @@ class _Session:
         return _bare(default_file_system(self.session))
 
     def slots(self) -> int | None:
-        """Tasks that can run at once now; None if Spark does not report it."""
+        """The number of tasks that can run at once now; None if Spark does not report it."""
         return slots_now(self.session, self.profile)
 
     def is_local(self) -> bool:
-        """Whether the only executor runs in the driver, and shares its standard error."""
+        """Whether the driver is the only executor, so nodes share the driver's standard error."""
         return False
 
     def check_nodes(self) -> None:
-        """Raises HearthError where nodes that wait for rows would lose their executors."""
+        """Raises HearthError if nodes that wait for rows would lose their executors."""
         if not self.holds:
             refuse_for_nodes(self.conf, can_keep=self.keeps)
 
     def release(self) -> None:
-        """Releases the executors of all nodes so far; never raises."""
+        """Releases the executors of all nodes started so far; never raises."""
 
 
 class ClassicSpark(_Session):
@@ -89,7 +89,7 @@ class ClassicSpark(_Session):
 
     def __init__(self, session: Any, profile: Any = None, holds: bool = True):
         self.session = session
-        self.handle = session.sparkContext  # the API's sc
+        self.handle = session.sparkContext  # `sc` in the API
         if self.handle._jsc is None:
             raise HearthError("Spark's session has ended: start a new one by SparkSession.builder")
         use_driver_python(session)
@@ -108,14 +108,13 @@ class ClassicSpark(_Session):
         return (chosen, chosen) if chosen else coordinator_hosts(self.session)
 
     def is_local(self) -> bool:
-        master = self.conf("spark.master", "")
-        return master == "local" or master.startswith("local[")
+        return is_local(self.conf("spark.master", ""))
 
     def pin(self, rows: Any) -> Any:
-        """An RDD or DataFrame of the same rows, whose partitions do not change when recomputed.
+        """Returns the rows as an RDD or DataFrame whose partitions do not change when recomputed.
 
-        Each action plans a DataFrame again, depending on the current executors and measured sizes;
-        the returned rows have a fixed plan.
+        A DataFrame is replanned for each action, depending on the current executors and measured
+        sizes; the returned rows have a fixed plan.
 
         Raises:
             ValueError: Spark reports that the partitions may change (an INDETERMINATE RDD).
@@ -138,13 +137,14 @@ class ClassicSpark(_Session):
         return DataFrame(session.internalCreateDataFrame(planned, schema, False), self.session)
 
     def nodes(self, ids: Sequence[int]) -> Any:
-        """One partition per node, with its id; an empty one for nodes that Spark does not start."""
+        """An RDD of the nodes' ids, one per partition; one empty partition if there are none."""
         tasks = self.handle.parallelize(ids, max(1, len(ids)))
         return tasks if self.profile is None else tasks.withResources(self.profile)
 
     def run_on(self, nodes: Any, body: Callable[[Iterator[int]], Any]) -> Callable[[], Any]:
-        """The action that runs `body` for each of nodes(). Their executors are held until
-        release()."""
+        """The action that runs `body` for each of nodes(), whose executors are held until
+        release().
+        """
         if is_on(self.conf) and not self.holds:
             return self._kept.action(nodes, body)
         return partial(nodes.foreachPartition, body)
@@ -153,17 +153,17 @@ class ClassicSpark(_Session):
         self._kept.release()
 
     def thread(self, target: Callable[[], None]) -> threading.Thread:
-        """A thread that may run actions."""
+        """Creates a thread that may run actions."""
         from pyspark import InheritableThread
 
         return InheritableThread(target=target)
 
     def tag(self, name: str) -> None:
-        """Tags all further jobs of this thread."""
+        """Adds a tag to all further jobs of this thread."""
         self.handle.addJobTag(name)
 
     def cancel(self, name: str) -> None:
-        """Cancels the jobs with a tag, from any thread: a session's own tags are per thread."""
+        """Cancels the jobs with a tag in the context; a session's own tags are per thread."""
         self.handle.cancelJobsWithTag(name)
 
 
@@ -182,11 +182,11 @@ class ConnectSpark(_Session):
         return own, own
 
     def pin(self, rows: Any) -> Any:
-        """The rows unchanged: the client does not see Spark's plan."""
+        """Returns the rows unchanged, because the client does not see Spark's plan."""
         return rows
 
     def nodes(self, ids: Sequence[int]) -> Any:
-        """A DataFrame with a partition per node, which holds its id."""
+        """A DataFrame of the nodes' ids, one per partition."""
         if not ids:
             return self.session.range(0, 0, 1, 1)
         return self.session.range(ids[0], ids[-1] + 1, 1, len(ids))
@@ -197,16 +197,16 @@ class ConnectSpark(_Session):
         return nodes.mapInArrow(partial(_run_on_ids, body), "id bigint", **asked).collect
 
     def thread(self, target: Callable[[], None]) -> threading.Thread:
-        """A thread that may run actions."""
+        """Creates a thread that may run actions."""
         from pyspark import InheritableThread
 
         try:
             return InheritableThread(target=target, session=self.session)
-        except TypeError:  # Spark 3.5: threads inherit nothing of such a session
+        except TypeError:  # Spark 3.5, where threads inherit nothing
             return threading.Thread(target=target)
 
     def tag(self, name: str) -> None:
-        """Tags all further jobs of this thread."""
+        """Adds a tag to all further jobs of this thread."""
         self.session.addTag(name)
 
     def cancel(self, name: str) -> None:

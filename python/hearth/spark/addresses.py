@@ -24,18 +24,18 @@ def bare(host: str) -> str:
 
 
 def address_of(host: str) -> str:
-    """Resolves a name, preferring IPv4. Raises OSError if it is unknown."""
+    """Resolves a name, preferring IPv4. Raises OSError if the name is unknown."""
     found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     return min(found, key=lambda each: each[0] != socket.AF_INET)[4][0]
 
 
 def own_address() -> str:
-    """This host's address on the interface of its default route; 127.0.0.1 without one."""
+    """This host's address on its default route; 127.0.0.1 if there is none."""
     return address_towards("8.8.8.8", 53)
 
 
 def address_towards(host: str, port: int) -> str:
-    """This host's address on the interface towards `host`; sends no packets."""
+    """This host's address on the route to `host`; sends no packets."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0][0]
         with socket.socket(family, socket.SOCK_DGRAM) as probe:

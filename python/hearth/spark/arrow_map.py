@@ -1,4 +1,4 @@
-"""DataFrame.mapInArrow for columns of any names."""
+"""DataFrame.mapInArrow for columns with any names."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 
 
 def map_in_arrow(frame: Any, task: Task, schema: Any) -> Any:
-    """As frame.mapInArrow(task, schema), which looks columns up by name, and so fails for names
-    with a dot and for duplicates."""
+    """Like frame.mapInArrow(task, schema), which fails for duplicate names and names with a dot
+    because it looks columns up by name.
+    """
     use_driver_python(frame.sparkSession)
     names = frame.columns
     numbered = frame.toDF(*(f"{i}" for i in range(len(names))))

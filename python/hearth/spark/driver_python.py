@@ -1,4 +1,4 @@
-"""Selects the executors' Python: with a local master the driver's."""
+"""Selects the executors' Python interpreter: the driver's if the master is local."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""Spark's dynamic allocation: executors start when tasks wait, and end when they are idle.
+"""Spark's dynamic allocation, which starts executors when tasks wait, and ends idle ones.
 
-Ranks of a training are a barrier stage, for which Spark refuses it. Nodes of a cluster are started
-by ordinary tasks, for which it requests executors; a block in each of them keeps them. Once the
-tasks have ended, Spark replaces no lost executor unless ask_for_slots() requests it.
+A training's ranks are a barrier stage, for which Spark does not support dynamic allocation. A
+cluster's nodes are started by ordinary tasks, for which Spark requests executors; a block stored in
+each executor prevents its removal. After these tasks have ended, Spark only replaces a lost
+executor if ask_for_slots() requests one.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ if TYPE_CHECKING:
 
 SETTING = "spark.dynamicAllocation.enabled"
 _MOST = "spark.dynamicAllocation.maxExecutors"
-# Idle timeout of executors with blocks; infinite by default.
+# The idle timeout of executors that store blocks; infinite by default.
 _BLOCKS = "spark.dynamicAllocation.cachedExecutorIdleTimeout"
 
-# Returns a setting by its key, with a default.
+# Returns the setting of a key, or a default.
 Setting = Callable[[str, str], str]
 
 
@@ -33,16 +34,16 @@ def is_on(setting: Setting) -> bool:
 
 
 def most_executors(setting: Setting) -> int | None:
-    """The maximum number of executors; None without a limit."""
+    """The maximum number of executors; None if unlimited."""
     most = setting(_MOST, "")
     return int(most) if most else None
 
 
 def ask_for_slots(session: Any, slots: int, profile: ResourceProfile | None = None) -> None:
-    """Requests executors for this many task slots, with dynamic allocation; returns at once and
-    never raises. Idle executors end after spark.dynamicAllocation.executorIdleTimeout.
+    """With dynamic allocation, requests executors for this many task slots. Returns immediately and
+    never raises. Executors that stay idle end after spark.dynamicAllocation.executorIdleTimeout.
 
-    `profile`: of the tasks, which Spark knows already; None: Spark's default.
+    `profile`: the tasks' profile, already registered with Spark; None: Spark's default.
     """
     if not is_on(session.conf.get) or not hasattr(session, "_jsc"):
         return
@@ -50,7 +51,7 @@ def ask_for_slots(session: Any, slots: int, profile: ResourceProfile | None = No
         scala_context = session._jsc.sc()
         profiles = scala_context.resourceProfileManager()
         wanted = profile._java_resource_profile if profile else profiles.defaultResourceProfile()
-        # A request replaces Spark's own for the tasks that run or wait.
+        # Includes the running and waiting tasks, because this replaces Spark's request for them.
         needed = _unfinished_tasks(scala_context.statusStore().activeStages())
         needed[wanted.id()] = max(slots, needed[wanted.id()])
         most = most_executors(session.conf.get)
@@ -63,7 +64,7 @@ def ask_for_slots(session: Any, slots: int, profile: ResourceProfile | None = No
 
 
 def _unfinished_tasks(stages: Any) -> Counter[int]:
-    """Unfinished tasks of running stages, by the number of their resource profile."""
+    """The number of unfinished tasks of running stages, by resource profile id."""
     tasks = Counter[int]()
     for stage in map(stages.apply, range(stages.size())):
         tasks[stage.resourceProfileId()] += stage.numTasks() - stage.numCompleteTasks()
@@ -71,7 +72,7 @@ def _unfinished_tasks(stages: Any) -> Counter[int]:
 
 
 def refuse_for_ranks(setting: Setting) -> None:
-    """Raises HearthError if it prevents a training's ranks from being launched."""
+    """Raises HearthError if dynamic allocation is on, because a training's ranks could not run."""
     if is_on(setting):
         raise HearthError(
             f"{SETTING} is true, but all ranks of a training must stay: start the session with "
@@ -82,7 +83,7 @@ def refuse_for_ranks(setting: Setting) -> None:
 def refuse_for_nodes(setting: Setting, can_keep: bool) -> None:
     """Raises HearthError if nodes that wait for rows would lose their executors.
 
-    `can_keep`: whether this session can hold blocks.
+    `can_keep`: whether this session can store blocks in executors.
     """
     if not is_on(setting):
         return
@@ -99,14 +100,15 @@ def refuse_for_nodes(setting: Setting, can_keep: bool) -> None:
 
 
 class HeldExecutors:
-    """Holds blocks in the executors of start jobs until release(). Thread-safe."""
+    """Stores blocks in nodes' executors, so that Spark does not remove them. Thread-safe."""
 
     def __init__(self) -> None:
         self._blocks: list[Any] = []
 
     def action(self, nodes: Any, body: Callable[[Iterator[int]], Any]) -> Callable[[], Any]:
-        """The action that runs `body` for each partition of an RDD and stores a block there; then
-        removes the blocks of earlier actions."""
+        """The action that runs `body` for each partition of an RDD and stores a block on its
+        executor, then removes the blocks of earlier actions.
+        """
         from pyspark import StorageLevel
 
         kept = nodes.mapPartitions(partial(_run_and_leave, body))
@@ -126,7 +128,7 @@ class HeldExecutors:
 
     def _release(self, blocks: Iterable[Any]) -> None:
         for block in blocks:
-            with suppress(Exception):  # the session has ended, or another thread came first
+            with suppress(Exception):  # session ended, or another thread was first
                 self._blocks.remove(block)
                 block.unpersist()
 

@@ -1,4 +1,4 @@
-"""Executors' memory on clusters that kill containers above their memory limit."""
+"""Checks executors' memory on clusters that kill containers above their memory limit."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from hearth.spark.failures import memory_kill
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# Time for the resource manager to report to Spark why a container ended.
+# How long the resource manager may take to report to Spark why a container ended.
 _REASON_WAIT_S = 5.0
 _ADDRESS_SETTING = "spark.executor.pyspark.memory"
 
 
 def is_limited(spark: SparkSession) -> bool:
-    """Whether the cluster limits executors' memory: YARN, Kubernetes."""
+    """Whether the cluster limits executors' memory, as YARN and Kubernetes do."""
     return spark.conf.get("spark.master", "").startswith(("yarn", "k8s:"))
 
 
 def room_mb(spark: SparkSession) -> int | None:
-    """An executor's memory outside of its JVM's heap; None if unlimited or unknown."""
+    """An executor's memory limit outside of its JVM's heap; None if unlimited or unknown."""
     if not hasattr(spark, "_jsc") or not is_limited(spark):
         return None
     conf = spark.sparkContext.getConf()
@@ -39,7 +39,7 @@ def room_mb(spark: SparkSession) -> int | None:
 
 
 def too_little(spark: SparkSession, need_mb: int) -> str | None:
-    """A warning if executors have less memory than a trainer needs, with the setting to change."""
+    """A warning, with the setting to change, if a trainer needs more memory than executors have."""
     left = room_mb(spark)
     if left is None or left >= need_mb:
         return None
@@ -51,7 +51,7 @@ def too_little(spark: SparkSession, need_mb: int) -> str | None:
 
 
 def address_limit(spark: SparkSession) -> str | None:
-    """A warning if Spark limits the address space of Python workers, and so of trainers."""
+    """A warning if Spark limits the address space of Python workers, and thus of trainers."""
     named = spark.conf.get(_ADDRESS_SETTING, "")
     if not named:
         return None
@@ -66,7 +66,7 @@ def _rounded(need_mb: int) -> int:
 
 
 class RemovedExecutors:
-    """Reasons for the loss of executors since this object was created. Not thread-safe."""
+    """Finds the reasons why executors were lost since this object was created. Not thread-safe."""
 
     def __init__(self, spark: SparkSession):
         self._spark = spark
@@ -74,9 +74,9 @@ class RemovedExecutors:
         self._known = set(self._removed()) if self._limited else set()
 
     def memory_kill(self) -> str | None:
-        """The resource manager's message, if it has killed one of them for its memory.
+        """The resource manager's message, if it killed an executor for exceeding its memory limit.
 
-        Waits a moment if none has been removed yet, as Spark gets the reason last.
+        Waits a few seconds for an executor to be removed, because Spark receives the reason last.
         """
         if not self._limited:
             return None
@@ -99,6 +99,6 @@ class RemovedExecutors:
                 reason = executor.removeReason()
                 if not executor.isActive() and reason.isDefined():
                     found[str(executor.id())] = str(reason.get())
-        except (Py4JError, TypeError):  # this Spark lacks these functions
+        except (Py4JError, TypeError):  # this Spark version lacks these functions
             return {}
         return found

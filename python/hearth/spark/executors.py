@@ -1,4 +1,4 @@
-"""The executors of an application: the known ones, and their expected number."""
+"""An application's executors: the current ones, and the expected number."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ if TYPE_CHECKING:
 
 
 def known_executors(spark: SparkSession, active_only: bool) -> list[Any]:
-    """Spark's ExecutorSummary objects, including the driver's; of a classic session.
+    """A classic session's ExecutorSummary objects, including the driver's.
 
     Raises:
-        Py4JError, TypeError: this Spark lacks these functions.
+        Py4JError, TypeError: this Spark version lacks these functions.
     """
     found = spark._jsc.sc().statusStore().executorList(active_only)
     return [found.apply(number) for number in range(found.size())]
 
 
 def rank_hosts(spark: SparkSession, world: int) -> list[frozenset[str]]:
-    """The hosts, by name and address, of the current executors, assigned round-robin to ranks.
+    """Assigns the current executors' hosts (name and address) to ranks round-robin.
 
     Empty if unknown. Spark may still start a rank on another host.
     """
     if not hasattr(spark, "_jsc"):
         return []
-    with suppress(Exception):  # this Spark may lack these functions
+    with suppress(Exception):  # this Spark version may lack these functions
         found = known_executors(spark, active_only=True)
         executors = [e for e in found if str(e.id()) != "driver"] or found
         hosts = sorted(str(e.hostPort()).rpartition(":")[0] for e in executors)
@@ -38,8 +38,7 @@ def rank_hosts(spark: SparkSession, world: int) -> list[frozenset[str]]:
 
 
 def _names(host: str) -> frozenset[str]:
-    """Both names: Spark reports executors by name, and tasks by the address that the driver
-    sees."""
+    """A host's name and address: Spark reports executors by name, but tasks by address."""
     try:
         return frozenset((host, socket.gethostbyname(host)))
     except OSError:
@@ -47,10 +46,10 @@ def _names(host: str) -> frozenset[str]:
 
 
 def executor_count(spark: SparkSession) -> int:
-    """The number of executors in the settings, else of current ones; at least 1.
+    """The number of executors in the settings, or otherwise of current executors; at least 1.
 
-    It is the default number of ranks. With Spark Connect only settings are known. `local[...]` is
-    one executor.
+    This is the default number of ranks. With Spark Connect, only the settings are known.
+    `local[...]` has one executor.
     """
     get = spark.conf.get
     master = get("spark.master", "")
@@ -66,4 +65,4 @@ def executor_count(spark: SparkSession) -> int:
         return max(1, int(most) // int(each))
     if not hasattr(spark, "_jsc"):
         return 1
-    return max(1, len(known_executors(spark, active_only=True)) - 1)  # includes the driver
+    return max(1, len(known_executors(spark, active_only=True)) - 1)  # the list includes the driver

@@ -1,4 +1,4 @@
-"""Classifies failed jobs by Spark's messages; no other texts are parsed anywhere."""
+"""Classifies failed jobs by Spark's messages, the only texts that are parsed for this."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 from hearth.spark.driver_python import interpreters
 
-# A lost process or host, or slots lost with it.
+# Matches messages about a lost process or host, or about slots lost with it.
 _LOSS = re.compile(
     r"ExecutorLost|executor \d+ exited|Executor heartbeat timed out|exited unexpectedly"
     r"|Connection reset|EOFException|java\.net\.ConnectException|IOException: Broken pipe"
@@ -16,7 +16,7 @@ _LOSS = re.compile(
     re.IGNORECASE,
 )
 
-# YARN's message, without Spark's advice after it.
+# Matches YARN's message, without Spark's advice that follows it.
 _MEMORY = re.compile(r"killed by YARN for exceeding .*?memory limits?\.(?: [^.]*(?:\.\d[^.]*)*\.)?")
 
 
@@ -48,7 +48,7 @@ _PYTHONS = (
 
 
 def wrong_python(text: str) -> str | None:
-    """One line about the executors' Python, if a failed job's message reports a problem with it."""
+    """One line about the executors' Python if a failed job's message reports a problem with it."""
     for words, meaning in _PYTHONS:
         if found := re.search(words, text, re.DOTALL):
             executors, driver = interpreters()
@@ -56,18 +56,18 @@ def wrong_python(text: str) -> str | None:
     return None
 
 
-# The last line of a Python traceback; chained exceptions have several.
+# Matches a Python traceback and captures its last line; chained exceptions have several.
 _RAISED = re.compile(
     r"^Traceback \(most recent call last\):\n(?:[ \t].*\n|\n)*(\S.*)", re.MULTILINE
 )
 
 
 def cause_line(text: str) -> str:
-    """The line of a Spark exception with a task's error, else its first line."""
+    """The line of a Spark exception that has a task's error, or otherwise its first line."""
     if raised := _RAISED.findall(text):
         return raised[-1]
     lines = [line.strip().removeprefix(": ") for line in text.splitlines()]
-    # py4j's line names the called method, not the error.
+    # Skips py4j's line, which names the called method, not the error.
     relevant = [
         line for line in lines if line and not line.startswith("An error occurred while call")
     ]
@@ -76,7 +76,7 @@ def cause_line(text: str) -> str:
 
 def start_line(text: str) -> str:
     """One line about a session that could not be started."""
-    if "stopped SparkContext" in text:  # Spark's log has the reason
+    if "stopped SparkContext" in text:  # only Spark's log has the reason
         return "its master did not accept the application: check that it runs, and its address"
     if "Java gateway process exited" in text:
         return "its JVM ended while it started, with the message above: check --master and --conf"
@@ -84,7 +84,7 @@ def start_line(text: str) -> str:
 
 
 def memory_kill(text: str) -> str | None:
-    """The resource manager's message, if it killed a container for its memory."""
+    """The resource manager's message, if it killed a container for exceeding its memory limit."""
     found = _MEMORY.search(text)
     return found[0].strip() if found else None
 

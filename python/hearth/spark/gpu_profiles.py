@@ -1,4 +1,4 @@
-"""Resource profiles of tasks that need more or fewer GPUs than the session's settings grant."""
+"""Resource profiles for tasks that need more or fewer GPUs than the session's settings assign."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from hearth.spark.profiles import profile_of, task_cpus, task_profile
 
 @dataclass(frozen=True)
 class GpuProfiles:
-    """Profiles; None: the session's settings apply.
+    """Resource profiles; None means that the session's settings apply.
 
-    `each`: of tasks that get dedicated GPUs, as the settings for nodes say, else one or as many as
-    other tasks; `none`: of tasks that need no GPU.
+    `each`: for tasks with dedicated GPUs, as many as the settings for nodes say, or otherwise as
+    many as other tasks have (at least one). `none`: for tasks that need no GPU.
     """
 
     each: Any = None
@@ -25,8 +25,9 @@ class GpuProfiles:
 
 
 def gpu_profiles(session: Any) -> GpuProfiles:
-    """The profiles for a session whose executors have GPUs; both None if Spark does not support
-    profiles, or executors have no GPU."""
+    """The profiles for a session. Both are None if Spark does not support profiles, or if executors
+    have no GPU.
+    """
     if not hasattr(session, "_jsc"):
         return GpuProfiles()
     context = session.sparkContext
@@ -35,7 +36,7 @@ def gpu_profiles(session: Any) -> GpuProfiles:
     if not managed or not float(conf.get("spark.executor.resource.gpu.amount", "0")):
         return GpuProfiles()
     asked = float(conf.get("spark.task.resource.gpu.amount", "0"))
-    if asked and is_on(conf.get):  # another profile would use other executors
+    if asked and is_on(conf.get):  # another profile would need other executors
         return GpuProfiles()
     made = partial(_profile, context.applicationId, task_cpus(conf.get))
     none = made(0) if asked and _takes_profiles() else None
@@ -53,5 +54,5 @@ def _takes_profiles() -> bool:
 
 @lru_cache
 def _profile(application: str, cpus: Fraction, gpus: int) -> Any:
-    """Cached per application: Spark refuses a stage with two profiles, even equal ones."""
+    """Cached per application, because Spark refuses a stage with two profiles, even equal ones."""
     return profile_of(cpus, gpus)

@@ -1,7 +1,7 @@
 """Starts and kills the JVM of a Spark session.
 
-The JVM and its descendants form one process session (setsid), so that they can be found and killed
-at any moment of their start, before the JVM or py4j listens.
+The JVM and its descendants form a process session (setsid). So they can be found and killed at any
+time during their start, even before the JVM or py4j listens.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 from hearth.spark.java_stderr import filtered_stderr
 
 _LOOK_S = 0.02
-# Killed processes end at once, except while they wait for a disk.
+# Killed processes end immediately, except while they wait for a disk.
 _KILL_WAIT_S = 8.0
 
 
@@ -26,7 +26,7 @@ _killing = threading.Event()
 
 
 def is_running() -> bool:
-    """Whether this process has a JVM, started by launch() or by others."""
+    """Whether this process has a JVM, whether or not launch() started it."""
     from pyspark import SparkContext
 
     return SparkContext._gateway is not None
@@ -35,10 +35,10 @@ def is_running() -> bool:
 def launch(conf: Mapping[str, str], folders: Sequence[Path] = ()) -> None:
     """Starts the JVM with Spark's settings, unless this process has one. Thread-safe.
 
-    `folders`: for temporary files of the JVM and of executors that it starts.
+    `folders`: folders for temporary files of the JVM and of the executors that it starts.
 
     Raises:
-        PySparkRuntimeError: the JVM ended at once.
+        PySparkRuntimeError: the JVM ended while it started.
         KeyboardInterrupt: kill() is in progress.
     """
     from pyspark import SparkConf, SparkContext
@@ -60,7 +60,7 @@ def launch(conf: Mapping[str, str], folders: Sequence[Path] = ()) -> None:
 
 @contextmanager
 def _environment(name: str, value: str) -> Iterator[None]:
-    """Sets a variable for processes started in the block; "" leaves it unchanged."""
+    """Sets an environment variable for processes started in the block; "" leaves it unchanged."""
     before = os.environ.get(name)
     if value:
         os.environ[name] = value
@@ -74,14 +74,14 @@ def _environment(name: str, value: str) -> Iterator[None]:
 
 
 def kill(ended: Callable[[], bool] = lambda: True) -> None:
-    """Kills processes that launch() has started or is about to start, until `ended` and all are
-    gone.
+    """Kills the processes that launch() has started or is about to start, until ended() returns
+    true and all of them have exited.
 
-    No process is asked to end: a starting JVM ignores it, and a later one would log errors about
-    its work. Its folders are left to their creator.
+    Sends SIGKILL only: a JVM ignores other signals while it starts, and would later log errors
+    about its work. The folders' creator must remove them.
     """
     _killing.set()
-    sessions: set[int] = set()  # process sessions; their leaders may end first
+    sessions: set[int] = set()  # session ids, whose leaders may end first
     deadline = time.monotonic() + _KILL_WAIT_S
     while time.monotonic() < deadline:
         left = _processes_of_spark_submit(sessions)
@@ -92,7 +92,7 @@ def kill(ended: Callable[[], bool] = lambda: True) -> None:
             break
         time.sleep(_LOOK_S)
     context = getattr(sys.modules.get("pyspark"), "SparkContext", None)
-    if context is not None:  # the next start creates a new one
+    if context is not None:  # so that the next start creates a new one
         if context._active_spark_context is not None:
             context._active_spark_context._jsc = None  # marks it as ended for sessions
         context._gateway = context._jvm = context._active_spark_context = None
@@ -101,8 +101,8 @@ def kill(ended: Callable[[], bool] = lambda: True) -> None:
 
 @contextmanager
 def killed_on_interrupt() -> Iterator[None]:
-    """Kills the JVM started in the block, in the main thread, if Ctrl-C interrupts it."""
-    ours = not is_running()  # otherwise its starter may need it
+    """Kills the JVM that the block started if Ctrl-C interrupts the block."""
+    ours = not is_running()  # do not kill another caller's JVM
     try:
         yield
     except KeyboardInterrupt:
@@ -125,14 +125,14 @@ def _ignoring_interrupts() -> Iterator[None]:
 
 
 def _processes_of_spark_submit(sessions: set[int]) -> list[int]:
-    """Ids of the running processes of `sessions`; adds those that launch() began. For Linux."""
+    """Adds launch()'s sessions to `sessions`; returns the process ids in all of them. For Linux."""
     running = {}
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             state, parent, _, session = (entry / "stat").read_text().rpartition(")")[2].split()[:4]
             pid = int(entry.name)
-            # Reading a process's command line may block while the process is blocked, so only
-            # candidates are read.
+            # Only candidates' command lines are read, because reading blocks if the process is
+            # blocked.
             ours = int(parent) == os.getpid() and int(session) == pid and pid not in sessions
             command = (entry / "cmdline").read_bytes() if ours and state not in "ZX" else b""
         except OSError:

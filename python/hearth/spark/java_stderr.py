@@ -8,9 +8,9 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-# Java prints the first because Spark uses an incubating module; no option turns it off. The second
-# says that Spark ML falls back to its BLAS in Java, as no native one is installed. The third, with
-# its stack trace, comes from a thread pool of Spark's that is shut down when a session ends.
+# The first is Java's, because Spark uses an incubating module; no option disables it. The second
+# says that Spark ML falls back to a BLAS in Java, because no native one is installed. The third,
+# with its stack trace, comes from a Spark thread pool that is shut down when a session ends.
 _IGNORED = re.compile(
     rb"WARNING: Using incubator modules: jdk\.incubator\.vector$"
     rb"|netlib-\w+: JNI_OnLoad: dlopen\(\S+\) failed: "
@@ -19,15 +19,15 @@ _IGNORED = re.compile(
 )
 
 
-# Prefixes of such lines: only these are buffered until their end arrives.
+# Prefixes of these warnings. Only lines with such a prefix are buffered until their end arrives.
 _HELD = (b"WARNING: Using ", b"netlib-", b"java.util.concurrent.Rej", b"\tat ")
 
 
 @contextmanager
 def filtered_stderr() -> Iterator[int]:
-    """A file descriptor for a child's standard error, valid inside the `with`.
+    """Yields a file descriptor for a child's standard error, valid in the block.
 
-    A daemon thread copies what arrives to this process's standard error until the child ends.
+    A daemon thread copies the output to this process's standard error until the child ends.
     """
     reader, writer = os.pipe()
     threading.Thread(target=_copy, args=(reader,), name="spark-stderr", daemon=True).start()
@@ -38,11 +38,11 @@ def filtered_stderr() -> Iterator[int]:
 
 
 def _copy(reader: int) -> None:
-    pending, in_line, ignored = b"", False, False  # in_line: the start of the line is copied
+    pending, in_line, ignored = b"", False, False  # in_line: the line's start was copied
     with (
         os.fdopen(reader, "rb", buffering=0) as stream,
         suppress(OSError),
-    ):  # our stream may be closed
+    ):  # this process's stream may be closed
         while chunk := stream.read(1 << 16):
             *lines, pending = re.split(rb"(?<=[\r\n])", pending + chunk)
             for line in lines:

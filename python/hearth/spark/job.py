@@ -1,4 +1,4 @@
-"""Runs a Spark action in a thread, so that its caller can do other work meanwhile."""
+"""Runs a Spark action in a thread, so that the caller can do other work meanwhile."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 
 class SparkJob:
-    """One action, started at once. Thread-safe.
+    """An action, started by the constructor. Thread-safe.
 
     Attributes:
         tag: the tag of all Spark jobs of the action.
-        ended: whether it has ended; then either `result` or `error` is set.
+        ended: whether the action has ended; then either `result` or `error` is set.
     """
 
     def __init__(
@@ -25,14 +25,15 @@ class SparkJob:
         action: Callable[[], Any],
         on_end: Callable[[SparkJob], None] = lambda _: None,
     ):
-        """`on_end` is called in the action's thread once it has ended; it must not raise."""
+        """`on_end` is called in the action's thread after the action; it must not raise."""
         self.tag = f"hearth-{uuid.uuid4()}"
         self.result: Any = None
         self.error: BaseException | None = None
         self._spark = spark
         self._action = action
         self._on_end = on_end
-        # Not the thread's state: after an interrupted join() it counts as ended (Python < 3.13).
+        # Thread.join() is unsuitable: before Python 3.13, interrupting it marks the thread as
+        # ended.
         self._over = threading.Event()
         thread = spark.thread(self._run)
         thread.name, thread.daemon = "hearth-job", True
@@ -47,23 +48,23 @@ class SparkJob:
         try:
             self._spark.tag(self.tag)
             self.result = self._action()
-        except BaseException as error:  # passed to waiting threads
+        except BaseException as error:  # stored for the waiting threads
             self.error = error
         self._over.set()
         self._on_end(self)
-        # Both refer to this job's owner: breaks the cycle, which would hold sockets until
+        # Breaks a reference cycle with the job's owner, which would keep sockets open until
         # collected.
         del self._action, self._on_end
 
     def cancel(self) -> None:
-        """Cancels the action; does not wait."""
+        """Cancels the action without waiting for its end."""
         if not self.ended:
             self._spark.cancel(self.tag)
 
     def end(self, patience_s: float) -> None:
-        """Waits for the action's end, and cancels it after each `patience_s`.
+        """Waits for the action's end, and cancels the action every `patience_s`.
 
-        Once is not enough: Spark knows the action's jobs only after planning it.
+        One cancellation is not enough, because Spark has no jobs before it has planned the action.
         """
         while not self.join(patience_s):
             self.cancel()

@@ -1,4 +1,4 @@
-"""Converts the session's settings of connections between ranks to environment variables.
+"""Converts the session's settings for connections between ranks to environment variables.
 
 A variable in the executor's environment (spark.executorEnv) takes precedence over the setting.
 """
@@ -24,13 +24,14 @@ _EXECUTORS_TLS = f"spark.executorEnv.{_TLS}"
 
 
 def link_environment(setting: Setting) -> dict[str, str]:
-    """HEARTH_TLS if Spark encrypts or sets it for executors, HEARTH_MESH_PORT if ports are fixed.
+    """Returns HEARTH_TLS if Spark encrypts connections or spark.executorEnv has it, and
+    HEARTH_MESH_PORT if ports are fixed.
 
     Raises:
         HearthError: spark.hearth.mesh.port is neither a port nor a range of them.
     """
     found = {}
-    if tls := setting(_EXECUTORS_TLS, ""):  # for ranks in the driver, too
+    if tls := setting(_EXECUTORS_TLS, ""):  # applies to ranks in the driver, too
         found[_TLS] = tls
     elif any(setting(key, "false").strip().lower() == "true" for key in _ENCRYPT):
         found[_TLS] = "on"
@@ -41,11 +42,11 @@ def link_environment(setting: Setting) -> dict[str, str]:
 
 
 def check_nccl(hosts: Iterable[str]) -> None:
-    """Raises HearthError, in a rank, if connections between the ranks' hosts must be encrypted,
-    which NCCL cannot do.
+    """Called in a rank. Raises HearthError if connections between ranks' hosts must be encrypted,
+    because NCCL cannot encrypt.
 
     Args:
-        hosts: of all ranks; on a single one nothing leaves the host.
+        hosts: all ranks' hosts; no encryption is needed if all ranks are on one host.
     """
     if os.environ.get(_TLS) == "on" and len(set(hosts)) > 1:
         raise invalid(
@@ -57,7 +58,7 @@ def check_nccl(hosts: Iterable[str]) -> None:
 
 
 def mesh_ports() -> list[int]:
-    """The ports on which this process may listen for other ranks; [0]: the system chooses.
+    """The ports on which this process may listen for other ranks; [0] if the system chooses.
 
     Raises:
         HearthError: HEARTH_MESH_PORT is not a range of ports.

@@ -10,9 +10,9 @@ from pyspark.ml.util import DefaultParamsReadable, DefaultParamsReader, DefaultP
 
 
 def param(name: str, text: str, convert: Any, camel: str = "") -> Any:
-    """A mixin with one Param and its setter and getter, such as setModelDir() and getModelDir().
+    """Creates a mixin with a Param, its setter and its getter, e.g. setModelDir(), getModelDir().
 
-    `camel`: the name in those two; derived from `name` if empty.
+    `camel`: the name in the setter and the getter; derived from `name` if empty.
     """
     camel = camel or "".join(part[:1].upper() + part[1:] for part in name.split("_"))
 
@@ -32,7 +32,7 @@ def param(name: str, text: str, convert: Any, camel: str = "") -> Any:
 
 
 def all_of(*mixins: Any) -> Any:
-    """A mixin that combines the Params of several."""
+    """Creates a mixin with the Params of several mixins."""
     return type("HasParams", mixins, {})
 
 
@@ -44,7 +44,7 @@ class StageReader(DefaultParamsReader):
         self._make = make
 
     def load(self, path: str) -> Any:
-        """The stage whose Params were saved in `path`."""
+        """Loads the stage whose Params were saved in `path`."""
         metadata = DefaultParamsReader.loadMetadata(path, self.sparkSession)
         stage = self._make()
         stage._resetUid(metadata["uid"])
@@ -53,7 +53,7 @@ class StageReader(DefaultParamsReader):
 
 
 class SavedStage(DefaultParamsReadable, DefaultParamsWritable):
-    """Stages that save and load: values that are not Params are pickled in a hidden one."""
+    """A stage that saves and loads. Values that are not Params are pickled into a hidden one."""
 
     program = Param(Params._dummy(), "program", "the pickled program", TypeConverters.toString)
 
@@ -67,7 +67,7 @@ class SavedStage(DefaultParamsReadable, DefaultParamsWritable):
 
 
 def unpickled(program: str) -> tuple[Any, ...]:
-    """The values of a SavedStage. Unpickling runs their code."""
+    """Unpickles the values of a SavedStage, which runs code that the pickle contains."""
     import pickle
 
     return pickle.loads(base64.b64decode(program))

@@ -1,7 +1,7 @@
-"""Port settings, for clusters whose firewalls allow few ports.
+"""Port settings, for clusters whose firewalls open few ports.
 
-Each port is the first of several, like spark.driver.port: a used port is skipped, up to
-spark.port.maxRetries times. A range (7300-7399) is also allowed. 0 or unset: the system chooses.
+Like spark.driver.port, each names the first port to try; used ports are skipped, up to
+spark.port.maxRetries times. A range (7300-7399) is also accepted. 0 or unset: the system chooses.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import Any, TypeVar
 from hearth.errors import HearthError, ResourceExhaustedError
 from hearth.spark.dynamic_allocation import Setting
 
-COORDINATOR = "spark.hearth.coordinator.port"  # of the driver, for ranks and nodes
-MESH = "spark.hearth.mesh.port"  # of each rank, for other ranks
-FEED = "spark.hearth.feed.port"  # of each node, for feed tasks on other hosts
-NODE = "spark.hearth.node.port"  # of each node, for its program's server
+COORDINATOR = "spark.hearth.coordinator.port"  # the driver's, for ranks and nodes
+MESH = "spark.hearth.mesh.port"  # each rank's, for other ranks
+FEED = "spark.hearth.feed.port"  # each node's, for feed tasks on other hosts
+NODE = "spark.hearth.node.port"  # each node's, for its program's server
 _RETRIES = "spark.port.maxRetries"
 _USUAL_RETRIES = "16"
 _MOST = 65535
@@ -28,7 +28,7 @@ def ports_of(setting: Setting, key: str) -> list[int]:
     """The ports to try in order; [0] if the system chooses.
 
     Raises:
-        HearthError: the setting is neither a port nor a range of them.
+        HearthError: the setting is neither a port nor a range of ports.
     """
     text = setting(key, "").strip()
     first, dash, last = text.partition("-")
@@ -45,12 +45,12 @@ def ports_of(setting: Setting, key: str) -> list[int]:
 
 
 def first_free(ports: Sequence[int], what: str, make: Callable[[int], Made]) -> Made:
-    """make(port) for the first free port.
+    """Returns make(port) for the first free port.
 
-    `what`: owner of the ports, for the error.
+    `what`: who uses the ports, for the error.
 
     Raises:
-        OSError: all are in use, or `make` failed otherwise.
+        OSError: all ports are in use, or `make` failed for another reason.
     """
     last: Exception | None = None
     for port in ports:

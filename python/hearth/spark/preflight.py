@@ -25,33 +25,34 @@ def check(
 ) -> None:
     """Checks that `ranks` tasks of one barrier stage can run at the same time.
 
-    Waits while executors may still be registering, at the start or as replacements; `notify` gets a
-    status line.
+    Waits for executors that may still register, initially or as replacements; `notify` is called
+    with status lines.
 
     Raises:
-        HearthError: they cannot, or not within `spark.hearth.executorWait`; with the reason and
-            the remedy.
+        HearthError: they cannot, or not within `spark.hearth.executorWait`; the message has the
+            reason and the remedy.
     """
     refuse_for_ranks(spark.conf.get)
     SlotWait(spark, ranks, notify, profile=profile).wait(_awaited_s(spark))
 
 
 def _awaited_s(spark: SparkSession) -> float:
-    """How long Spark has been starting executors: since the application's start, or the last loss
-    of an executor."""
+    """How long Spark has been starting executors: since the application's start, or since an
+    executor was last lost.
+    """
     from py4j.protocol import Py4JError
 
     if not hasattr(spark, "_jsc"):
         return 0.0
     begun_ms = [spark._jsc.sc().startTime()]
-    with suppress(Py4JError, TypeError):  # this Spark lacks these functions
+    with suppress(Py4JError, TypeError):  # this Spark version lacks these functions
         removals = [each.removeTime() for each in known_executors(spark, active_only=False)]
         begun_ms += [removal.get().getTime() for removal in removals if removal.isDefined()]
     return max(0.0, time.time() - max(begun_ms) / 1000)
 
 
 def unused_cores(spark: SparkSession, profile: ResourceProfile | None = None) -> str | None:
-    """A warning if executors have more cores than a rank uses, with the setting to change."""
+    """A warning, with the setting to change, if executors have more cores than a rank uses."""
     if not hasattr(spark, "_jsc"):
         return None
     used = task_cpus(spark.conf.get, profile)

@@ -1,7 +1,7 @@
-"""Resource profiles of the tasks of ranks and nodes, if they differ from the session's other tasks.
+"""Resource profiles for ranks' and nodes' tasks that need other resources than the session's tasks.
 
-Uses Spark's stage-level scheduling: executors' GPUs are free for ranks, as tasks that prepare rows
-hold none.
+With Spark's stage-level scheduling, tasks that prepare rows use no GPUs, so executors' GPUs are
+free for ranks.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ GPUS = "spark.hearth.task.resource.gpu.amount"
 
 
 def task_profile(setting: Setting, given: ResourceProfile | None = None) -> ResourceProfile | None:
-    """`given`, else a profile from the settings; None without settings.
+    """Returns `given`, or otherwise a profile from the settings; None if they are not set.
 
     Raises:
         TypeError: `given` is not a ResourceProfile.
@@ -37,7 +37,7 @@ def task_profile(setting: Setting, given: ResourceProfile | None = None) -> Reso
 
 
 def profile_of(cpus: Fraction, gpus: float) -> ResourceProfile:
-    """A profile of tasks with these cores and GPUs; Spark before 4.3 supports only whole cores."""
+    """A profile of tasks with these cores (only whole ones before Spark 4.3) and GPUs."""
     from pyspark.resource import ResourceProfileBuilder, TaskResourceRequests
 
     cores = int(cpus) if cpus.denominator == 1 else float(cpus)
@@ -48,7 +48,7 @@ def profile_of(cpus: Fraction, gpus: float) -> ResourceProfile:
 
 
 def gpus_of_nodes(setting: Setting) -> float:
-    """That each rank or node holds by the settings for them; 0: these say nothing.
+    """The number of GPUs per rank or node in the settings; 0 if it is not set.
 
     Raises:
         HearthError: the setting is not a number of GPUs.
@@ -80,10 +80,10 @@ def _amount(setting: Setting, key: str) -> float:
 
 
 def slots_for(session: Any, profile: ResourceProfile | None) -> int:
-    """Tasks of this profile that can run at once, in a classic session.
+    """The number of tasks with this profile that can run at once, in a classic session.
 
     Raises:
-        HearthError: this cluster does not support the profile; with Spark's message.
+        HearthError: this cluster does not support the profile; the message is Spark's.
     """
     scala_context = session._jsc.sc()
     if profile is None:
@@ -94,8 +94,7 @@ def slots_for(session: Any, profile: ResourceProfile | None) -> int:
 
 
 def mapped(session: Any, profile: ResourceProfile | None) -> dict[str, Any]:
-    """The argument of mapInArrow(), if any. Raises HearthError if this Spark does not support
-    it."""
+    """The profile as mapInArrow()'s argument. Raises HearthError if Spark does not support it."""
     if profile is None:
         return {}
     if session.version.startswith("3."):
@@ -109,16 +108,16 @@ def mapped(session: Any, profile: ResourceProfile | None) -> dict[str, Any]:
 
 
 def _register_with_server(session: Any, profile: ResourceProfile) -> None:
-    """Gets the profile's id from the server of Spark Connect.
+    """Requests the profile's id from the Spark Connect server.
 
-    Spark would get it from the active session of the thread that runs the action, which has none.
+    Spark would request it through the active session of the action's thread, which has none.
     """
     threads = session._active_session
     before = getattr(threads, "session", None)
     threads.session = session
     try:
         _ = profile.id  # registers it
-    except Exception as error:  # of Spark's client
+    except Exception as error:  # raised by Spark's client
         said = cause_line(str(error))
         raise HearthError(f"Spark refuses the resource profile: {said}") from error
     finally:
@@ -126,10 +125,10 @@ def _register_with_server(session: Any, profile: ResourceProfile) -> None:
 
 
 def registered(session: Any, profile: ResourceProfile) -> Any:
-    """The JVM's object, by which Spark counts slots, in a classic session.
+    """Registers the profile in a classic session; returns the JVM's object for counting slots.
 
     Raises:
-        HearthError: its executors cannot run such tasks; with Spark's message.
+        HearthError: the executors cannot run such tasks; the message is Spark's.
     """
     from py4j.protocol import Py4JJavaError
 
@@ -161,7 +160,7 @@ def _in_jvm(session: Any, profile: ResourceProfile) -> Any:
 
 
 def task_cpus(setting: Setting, profile: ResourceProfile | None = None) -> Fraction:
-    """The cores of each task; since Spark 4.3 possibly less than one."""
+    """The number of cores per task; since Spark 4.3 it may be less than one."""
     if profile is not None and (asked := profile.taskResources.get("cpus")):
         return Fraction(asked.amount)
     return Fraction(setting("spark.task.cpus", "1"))

@@ -10,14 +10,14 @@ Event = dict[str, Any]
 
 
 def format_duration(seconds: float) -> str:
-    """`83` -> `1:23`, `4000` -> `1:06:40`."""
+    """Formats seconds: `83` -> `1:23`, `4000` -> `1:06:40`."""
     minutes, second = divmod(int(seconds + 0.5), 60)
     hour, minute = divmod(minutes, 60)
     return f"{hour}:{minute:02}:{second:02}" if hour else f"{minute}:{second:02}"
 
 
 def format_progress(event: Event) -> str:
-    """A "progress" event as one line."""
+    """Formats a "progress" event as one line."""
     return (
         f"iteration {event['iteration']}/{event['max_iter']}  loss {event['loss']:.4f}  "
         f"lr {event['lr']:.3g}  {event['images_per_s']:,.0f} images/s  "
@@ -29,8 +29,9 @@ class Progress:
     """Shows the events of one training; a context manager. Not thread-safe."""
 
     def __init__(self, stream: TextIO | None = None, first: str = "starting the trainers"):
-        """`stream`: output, by default standard error; a terminal gets a status line, which starts
-        as `first`."""
+        """`stream`: the output, by default standard error. `first`: the initial status line, shown
+        if the output is a terminal.
+        """
         self._first = first
         self._stream = stream or sys.stderr
         self._status: Any = None
@@ -39,7 +40,7 @@ class Progress:
 
     @property
     def interactive(self) -> bool:
-        """Whether there is a status line updated in place, instead of separate lines."""
+        """Whether a status line is updated in place, instead of printing lines."""
         return self._interactive
 
     def __enter__(self) -> Progress:
@@ -59,7 +60,7 @@ class Progress:
         """Shows one event of rank 0; unknown kinds are ignored."""
         kind = event.get("event")
         if event.get("on_stderr") and self._is_stderr:
-            return  # the rank has written it to the same stream
+            return  # the rank already wrote it to this stream
         if kind == "progress" and self._status is not None:
             self._status.update(format_progress(event))
         elif kind == "waiting" and self._status is not None:
@@ -67,7 +68,7 @@ class Progress:
         elif kind == "waiting":
             self._say(event["text"])
         elif kind == "output" and self._status is not None:
-            self._status.console.out(event["text"], highlight=False)  # print brackets verbatim
+            self._status.console.out(event["text"], highlight=False)  # keep brackets
         elif kind == "output":
             self._say(event["text"])
         elif kind == "page":
@@ -93,7 +94,7 @@ class Progress:
 
 
 def _is_stderr(stream: TextIO) -> bool:
-    """Whether it is the standard error of child processes; a notebook's is not."""
+    """Whether child processes write to the stream as their standard error; not so in a notebook."""
     try:
         return stream.fileno() == 2
     except (AttributeError, io.UnsupportedOperation):

@@ -27,7 +27,7 @@ class Lost(Exception):
 
 
 class NotReplaced(Exception):
-    """Spark did not replace lost executors; the message has the number of slots."""
+    """Spark did not replace lost executors. The message has the number of slots."""
 
     def __init__(self, lost: Lost, why: str):
         super().__init__(why)
@@ -38,8 +38,8 @@ class Restarts:
     """Restarts a job after each loss, up to a limit. Not thread-safe.
 
     Attributes:
-        count: number of restarts, which is the number of the current generation.
-        slots: the wait for slots of the next generation; may be replaced between two.
+        count: the number of restarts, which is also the number of the current generation.
+        slots: waits for the slots of the next generation; may be replaced between generations.
     """
 
     def __init__(
@@ -50,11 +50,11 @@ class Restarts:
         notify: Callable[[str], None] = lambda line: None,
         profile: ResourceProfile | None = None,
     ):
-        """`tasks` of the job run at the same time; the job fails after `most` restarts without
-        progress in between.
+        """`tasks`: the number of tasks, which run at the same time. The job fails after `most`
+        restarts without progress.
 
-        `notify` gets status lines of the wait for lost executors, and ends it by raising.
-        `profile`: the tasks' resource profile; None: Spark's default.
+        `notify` is called with status lines while executors are awaited; if it raises, the wait
+        ends. `profile`: the tasks' resource profile; None: Spark's default.
 
         Raises:
             HearthError: `spark.hearth.executorWait` is not a time.
@@ -66,7 +66,7 @@ class Restarts:
         self._removed = RemovedExecutors(session)
 
     def note_progress(self) -> None:
-        """Resets the limit after a checkpoint."""
+        """Resets the count of restarts without progress, after a checkpoint."""
         self._counted_from = self.count
 
     def run(
@@ -75,17 +75,17 @@ class Restarts:
         on_restart: Callable[[Lost], None],
         lost: Lost | None = None,
     ) -> Result:
-        """The result of attempt(generation), repeated while it raises Lost.
+        """Calls attempt(generation) until it does not raise Lost, and returns its result.
 
         Args:
             attempt: runs one generation of the job to its end.
-            on_restart: called after each loss is counted. It notifies the user and ends the
-                rest of the lost generation; then slots for all tasks are awaited.
-            lost: how the last generation ended, if it has ended already.
+            on_restart: called after each loss has been counted. It notifies the user and ends the
+                lost generation's remaining processes. Then slots for all tasks are awaited.
+            lost: the loss that ended the last generation, if it has already ended.
 
         Raises:
-            Lost: the last one, after too many, or if the cluster killed a container for its
-                memory; its failure has the reason.
+            Lost: there were too many losses (the last one is raised), or the cluster killed a
+                container for exceeding its memory limit; the failure has the reason.
             NotReplaced: there were no slots for another generation within
                 `spark.hearth.executorWait`.
             Exception: any other exception of `attempt` or `notify`.

@@ -1,4 +1,4 @@
-"""Creates the Spark session: as submitted, or a small cluster on this machine."""
+"""Creates the Spark session: the submitted one, or a small cluster on this machine."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from hearth.spark.user_settings import DRIVER_OPTIONS, joined_options, user_sett
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    # Called with Spark's files and a function for its settings.
+    # Called with Spark's file systems and a function that returns a Spark setting.
     Check = Callable[[HadoopFiles, Callable[[str, str], str]], None]
 
 # Limits Arrow batches by bytes, so that a batch of images stays near the ring's block size.
@@ -30,19 +30,19 @@ ARROW_CONF = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "4096",
     "spark.sql.execution.arrow.maxBytesPerBatch": str(4 << 20),
 }
-# Spark's default is to wait ten minutes before reporting that a barrier stage does not fit.
+# By default, Spark takes ten minutes to report that there are too few slots for a barrier stage.
 BARRIER_CONF = {
     "spark.scheduler.barrier.maxConcurrentTasksCheck.maxFailures": "3",
     "spark.scheduler.barrier.maxConcurrentTasksCheck.interval": "2s",
 }
-# These sessions last a minute or two: the second compiler tier and parallel collectors would
-# slow their start, by half on two cores.
+# These sessions last a minute or two. The second compiler tier and parallel collectors would slow
+# down their start, by half on two cores.
 _SHORT_LIVED_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
 _QUIET = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
 
 
 def as_session(spark: Any) -> SparkSession:
-    """The SparkSession of a session (classic or Connect), of a SparkContext, or the active one."""
+    """The SparkSession of a session (classic or Connect) or SparkContext; None: the active one."""
     from pyspark.sql import SparkSession
 
     if spark is None or hasattr(spark, "parallelize"):
@@ -52,10 +52,10 @@ def as_session(spark: Any) -> SparkSession:
 
 
 def active_session() -> SparkSession | None:
-    """The active session of this thread, else the one of this process, or None.
+    """This thread's active session, or otherwise this process's, or None.
 
-    A call that Ctrl-C interrupts closes the thread's connection to the JVM, which keeps the active
-    session by thread.
+    A thread has no active session after Ctrl-C interrupted a call: this closes its connection to
+    the JVM, which stores the active session by thread.
     """
     from pyspark.sql import SparkSession
 
@@ -70,13 +70,13 @@ def start(
     check: Check | None = None,
     conf: Mapping[str, str] | None = None,
 ) -> SparkSession:
-    """Starts (or finds) the session of a command-line run.
+    """Starts the session of a command-line run, or returns the existing one.
 
-    Under spark-submit all settings are as submitted. Otherwise uses `master`, $MASTER, or a
+    Under spark-submit, uses the submitted settings. Otherwise uses `master`, $MASTER, or a
     local-cluster of `executors` single-task executors that share this machine's cores. `check` is
-    called after the start of Spark's JVM, before the application's. `conf`: Spark settings, which
-    take precedence over all others; those of spark-defaults.conf and $PYSPARK_SUBMIT_ARGS take
-    precedence over Hearth's. JVM options are appended to Hearth's.
+    called when Spark's JVM has started, but not yet the application. The settings of `conf` take
+    precedence over all others; those of spark-defaults.conf and $PYSPARK_SUBMIT_ARGS take
+    precedence over Hearth's. The user's JVM options are appended to Hearth's.
 
     Raises:
         HearthError: the master is YARN, but its location is not configured.
@@ -93,7 +93,7 @@ def start(
     os.environ.setdefault("PYSPARK_PYTHON", conf.get("spark.pyspark.python", sys.executable))
     master = master or os.environ.get("MASTER")
     _require_hadoop_settings(master)
-    # A running JVM keeps the folders of its start.
+    # A running JVM continues to use the folders with which it was started.
     ours = master is None and not java_start.is_running()
     user = user_settings() | conf
     folders = _private_folders() if ours else []
@@ -112,21 +112,21 @@ def start(
         java_start.launch({"spark.app.name": app_name, **settings}, folders[1:])
         _before_the_application(check)
         session = _configured(builder, settings).getOrCreate()
-    for folder in folders:  # a killed Python runs no exit handlers, but its JVM does
+    for folder in folders:  # the JVM removes them even if Python is killed
         java = session._jvm
         manager = java.org.apache.spark.util.ShutdownHookManager
         manager.registerShutdownDeleteDir(java.java.io.File(str(folder)))
-    atexit.register(_stop, session)  # without stop() a local-cluster logs many errors at its end
+    atexit.register(_stop, session)  # without stop(), local-cluster logs errors at exit
     return session
 
 
 def stop(session: SparkSession, failed: bool = False) -> None:
     """Ends a session; if its program has `failed`, reports that to YARN.
 
-    Otherwise YARN reports an application as SUCCEEDED if its driver has ended its session.
+    Otherwise YARN reports SUCCEEDED for an application whose driver has ended the session.
     """
     if failed and hasattr(session, "_jsc"):
-        with suppress(Exception):  # the JVM has ended, or its Spark is too old
+        with suppress(Exception):  # the JVM has ended, or Spark is too old
             session._jsc.sc().stop(1)
     session.stop()
 
@@ -141,7 +141,7 @@ def _require_hadoop_settings(master: str | None) -> None:
 
 
 def _before_the_application(check: Check | None) -> None:
-    """Calls `check` with the settings of Spark's JVM before it has a SparkContext."""
+    """Calls `check` with the settings of Spark's JVM, before the SparkContext is created."""
     if check is None:
         return
     from pyspark import SparkContext
@@ -154,7 +154,7 @@ def _before_the_application(check: Check | None) -> None:
 
 
 def _submitted() -> dict[str, str]:
-    """The settings passed by spark-submit."""
+    """The settings that spark-submit passed."""
     from pyspark import SparkConf, SparkContext
 
     SparkContext._ensure_initialized()
@@ -181,19 +181,19 @@ def _local_cluster(executors: int) -> str:
 
 
 def writable_home() -> Path:
-    """A folder, removed at exit, that replaces the installation's own as SPARK_HOME.
+    """Creates a folder, removed at exit, to be used as SPARK_HOME instead of the installation.
 
-    An executor's work folder is $SPARK_HOME/work, which may not be writable inside a Python
-    installation, so this folder has links to the original. If executors run this process's Python,
-    Spark's archive of pyspark is omitted: modules in it are compiled by each process that imports
-    them, which takes a second; installed modules are compiled already.
+    Executors work in $SPARK_HOME/work, which may not be writable in a Python installation. The
+    folder contains links to everything else in the installation. If executors run this process's
+    Python, Spark's archive of pyspark is omitted, because each process that imports modules from it
+    compiles them, which takes a second; installed modules are already compiled.
     """
     import pyspark
     from pyspark.find_spark_home import _find_spark_home
 
     left_out = {"work"}
     original = Path(pyspark.__file__).parent
-    if not (original / "bin").is_dir():  # pyspark of a distribution of Spark, in its python folder
+    if not (original / "bin").is_dir():  # pyspark is in a Spark distribution's python folder
         original = Path(_find_spark_home()).resolve()
     elif os.environ.get("PYSPARK_PYTHON", sys.executable) == sys.executable:
         left_out.add("python")

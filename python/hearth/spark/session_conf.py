@@ -19,28 +19,28 @@ logger = logging.getLogger(__name__)
 
 @dataclass(eq=False)
 class _Setting:
-    """A setting that is overridden now."""
+    """A setting that is currently overridden."""
 
     session: Any
     key: str
     value: str
-    before: str | None  # the session's value
-    users: list[int] = field(default_factory=list)  # threads
+    before: str | None  # the session's value; None: not set
+    users: list[int] = field(default_factory=list)  # ids of threads
 
 
 _set: list[_Setting] = []
-_changed = threading.Condition()  # guards it
+_changed = threading.Condition()  # guards _set
 
 
 @contextmanager
 def session_conf(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
-    """Overrides Spark SQL settings in the block; the last user of a setting restores its value.
+    """Overrides Spark SQL settings in the block; a setting's last user restores its value.
 
-    Threads that need the same values share them; a thread that needs another value waits until the
-    current one is no longer used.
+    Threads that need the same value share it. A thread that needs another value waits until the
+    current value is no longer used.
 
     Raises:
-        HearthError: this thread already uses another value, a deadlock.
+        HearthError: this thread already uses another value, so it would wait forever.
     """
     session = getattr(spark, "_jsparkSession", spark)
     user, taken = threading.get_ident(), []
@@ -62,12 +62,12 @@ def session_conf(spark: SparkSession, values: Mapping[str, str]) -> Iterator[Non
 
 
 def _find(session: Any, key: str) -> _Setting | None:
-    """Finds by equality: Python may have several equal objects for one JVM session."""
+    """Compares by equality, because several Python objects may refer to one JVM session."""
     return next((now for now in _set if now.key == key and now.session == session), None)
 
 
 def _others(session: Any, values: Mapping[str, str]) -> dict[str, str]:
-    """Settings whose current override differs from `values`."""
+    """The settings that are currently overridden by other values than `values`."""
     found = {key: _find(session, key) for key in values}
     others = {key: now for key, now in found.items() if now and now.value != values[key]}
     for key, now in others.items():
@@ -90,8 +90,9 @@ def _take(spark: SparkSession, session: Any, key: str, value: str) -> _Setting:
 
 
 def _give_back(spark: SparkSession, taken: list[_Setting], user: int) -> None:
-    """Restores settings. Never raises, e.g. for an ended session, as it may run during an
-    exception."""
+    """Restores settings. Never raises, even if the session has ended, because an exception may be
+    in progress.
+    """
     for setting in taken:
         setting.users.remove(user)
     free = [setting for setting in taken if not setting.users]

@@ -1,9 +1,9 @@
 """Makes Spark replace executors that no longer respond.
 
-When a host drops off the network, no connection ends. Spark itself notices after minutes
-(spark.network.timeout), and until then counts such an executor's slots, waits for its tasks, and
-for its answers even at the session's end (Spark's cleaner asks each executor to drop
-unused data).
+If a host loses its network, its connections are not closed. Spark only notices after minutes
+(spark.network.timeout). Until then it counts the executor's slots, waits for its tasks, and even at
+the end of the session waits for its replies (Spark's cleaner requests each executor to drop unused
+data).
 """
 
 from __future__ import annotations
@@ -19,20 +19,21 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# A method of Spark's scheduler backend, by its mangled Scala name: the data of each executor.
+# The mangled name of a Scala method of Spark's scheduler backend that returns executors' data.
 _EXECUTORS = "org$apache$spark$scheduler$cluster$CoarseGrainedSchedulerBackend$$executorDataMap"
-# Cancelled tasks end within this time, unless their executor does not respond: Spark kills a Python
+# Cancelled tasks end within this time if their executor responds, because Spark kills a Python
 # worker 2 s after its task (spark.python.task.killTimeout).
 _TASK_END_WAIT_S = 5.0
 _ANSWER_WAIT_S = 5.0
 
 
 def replace_silent(spark: SparkSession, tag: str, unless_they_answer: bool = False) -> None:
-    """Waits until the tasks of the cancelled job with `tag` have ended.
+    """Waits for the end of the tasks of the cancelled job with `tag`; replaces silent executors.
 
-    Replaces executors on which they have not ended after five seconds. `unless_they_answer`: asks
-    them first, with five seconds more. Does nothing with Spark Connect, where only the server knows
-    the executors. Never raises: Spark notices by itself, later.
+    An executor is silent if a task on it has not ended after five seconds and, with
+    `unless_they_answer`, it also does not reply to a request within five more seconds. Does nothing
+    with Spark Connect, where only the server knows the executors. Never raises, because Spark
+    itself notices later.
     """
     if not hasattr(spark, "_jsc"):
         return
@@ -47,18 +48,19 @@ def replace_silent(spark: SparkSession, tag: str, unless_they_answer: bool = Fal
         for executor, host in silent.items():
             left = max(0.0, deadline - time.monotonic())
             if executor not in asked or not asked[executor].wait(left):
-                _give_up(spark, executor, host)
-    except Exception as error:  # a Spark without these functions, or that has stopped
+                _ask_to_replace(spark, executor, host)
+    except Exception as error:  # Spark lacks these functions, or has stopped
         logger.warning("cannot find executors that do not respond: %s", error)
 
 
 def replace_executor(
     spark: SparkSession, tag: str, partition: int, unless_it_answers: bool = False
 ) -> None:
-    """Replaces the executor that runs, or ran, a partition of the job with `tag`.
+    """Replaces the executor that runs, or last ran, a partition of the job with `tag`.
 
-    For an executor without tasks, whose loss Spark does not notice. `unless_it_answers`: asks it
-    first, with five seconds. Does nothing with Spark Connect, and never raises.
+    For an executor without running tasks, whose loss Spark does not notice. With
+    `unless_it_answers`, does so only if it does not reply within five seconds. Does nothing with
+    Spark Connect. Never raises.
     """
     if not hasattr(spark, "_jsc"):
         return
@@ -71,8 +73,8 @@ def replace_executor(
                 last = max(found, key=lambda task: task.attempt())
                 executor = last.executorId()
                 if not unless_it_answers or not _ask(spark, executor).wait(_ANSWER_WAIT_S):
-                    _give_up(spark, executor, last.host())
-    except Exception as error:  # a Spark without these functions, or that has stopped
+                    _ask_to_replace(spark, executor, last.host())
+    except Exception as error:  # Spark lacks these functions, or has stopped
         logger.warning("cannot find the executor that does not respond: %s", error)
 
 
@@ -88,11 +90,11 @@ def _stages_of(spark: SparkSession, tag: str) -> set[int]:
 
 
 def _executors_at_work(spark: SparkSession, stages: set[int]) -> dict[str, str]:
-    """The host of each executor that runs a task of the stages, according to Spark."""
+    """The executors that run tasks of the stages, according to Spark, and their hosts."""
     store, jvm = spark._jsc.sc().statusStore(), spark._jvm
     running = jvm.java.util.List.of(jvm.org.apache.spark.status.api.v1.TaskStatus.RUNNING)
     found = {}
-    for stage in _items(spark, store.activeStages()):  # with running tasks
+    for stage in _items(spark, store.activeStages()):  # stages with running tasks
         if stage.stageId() in stages:
             attempt, unsorted = stage.attemptId(), jvm.scala.Option.empty()
             every = (0, (1 << 31) - 1, unsorted, True, running)
@@ -102,7 +104,7 @@ def _executors_at_work(spark: SparkSession, stages: set[int]) -> dict[str, str]:
 
 
 def _ask(spark: SparkSession, executor: str) -> threading.Event:
-    """Requests a thread dump; the answer sets the event."""
+    """Requests a thread dump from an executor; the reply sets the event."""
     context, answer = spark._jsc.sc(), threading.Event()
 
     def ask() -> None:
@@ -118,8 +120,8 @@ def _items(spark: SparkSession, collection: Any) -> list[Any]:
     return list(spark._jvm.scala.jdk.javaapi.CollectionConverters.asJava(collection))
 
 
-def _give_up(spark: SparkSession, executor: str, host: str) -> None:
-    """Makes Spark replace it, and ends all pending requests to it."""
+def _ask_to_replace(spark: SparkSession, executor: str, host: str) -> None:
+    """Makes Spark replace the executor, and ends all pending requests to it."""
     logger.warning("executor %s on %s does not respond: asking Spark to replace it", executor, host)
     connection = _connection_of(spark._jsc.sc().schedulerBackend(), executor)
     _replace(spark, executor)
@@ -128,7 +130,7 @@ def _give_up(spark: SparkSession, executor: str, host: str) -> None:
 
 
 def _replace(spark: SparkSession, executor: str) -> None:
-    """Does the same as Spark after a missing heartbeat (HeartbeatReceiver)."""
+    """Replaces an executor like Spark does after a missing heartbeat (HeartbeatReceiver)."""
     context, scheduler = spark._jsc.sc(), spark._jvm.org.apache.spark.scheduler
     context.killAndReplaceExecutor(executor)
     reason = scheduler.ExecutorProcessLost(
@@ -139,10 +141,10 @@ def _replace(spark: SparkSession, executor: str) -> None:
 
 
 def _connection_of(backend: Any, executor: str) -> Any:
-    """The driver's connection with the executor; None if unknown."""
+    """The driver's connection to the executor; None if unknown."""
     try:
         known = getattr(backend, _EXECUTORS)().get(executor)
         return known.get().executorEndpoint().client() if known.isDefined() else None
-    except Exception as error:  # this Spark stores them differently
+    except Exception as error:  # this Spark version differs
         logger.warning("cannot close the connection of executor %s: %s", executor, error)
         return None

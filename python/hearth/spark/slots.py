@@ -1,4 +1,4 @@
-"""Counts Spark's task slots for a job's ranks or nodes, and waits for missing ones."""
+"""Counts Spark's task slots for a job's ranks or nodes, and waits for missing slots."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 # How long Spark may take to start or replace executors. Standalone Workers need seconds, or a
-# minute on a busy machine; resource managers that start containers need minutes; a machine that is
-# lost for good is never replaced, and Spark does not report which case it is.
+# minute on a busy machine. Resource managers that start containers need minutes. A machine that is
+# lost for good is never replaced. Spark does not report which is the case.
 WAIT_SETTING = "spark.hearth.executorWait"
 _WAIT = "300s"
-# How long a job with a variable number of tasks waits for its minimum. Preemption takes executors
-# for as long as other jobs need them, and Spark's own jobs wait without limit.
+# How long a job with a variable number of tasks waits for its minimum. Preemption removes executors
+# for as long as other jobs need them. (Spark's own jobs wait without limit.)
 LEAST_WAIT_SETTING = "spark.hearth.minWorkersWait"
 _LEAST_WAIT = "1h"
 
@@ -37,8 +37,8 @@ class SlotWait:
     """Waits until all tasks of a job can run at the same time. Not thread-safe.
 
     Attributes:
-        by_demand: with a profile and dynamic allocation, slots are not awaited: the job starts, and
-            Spark starts executors for its tasks.
+        by_demand: if true, does not wait if there is a profile and dynamic allocation is on,
+            because Spark then starts executors for the tasks of the running job.
     """
 
     def __init__(
@@ -49,17 +49,16 @@ class SlotWait:
         least: int = 0,
         profile: ResourceProfile | None = None,
     ):
-        """`tasks` of the job run at once; too few slots are tolerated as long as the settings
-        allow.
+        """Waits for `tasks` slots, as long as the settings permit.
 
         Args:
             session: the job's session.
-            tasks: number of tasks.
-            notify: gets a status line when slots are first missing, whenever their number changes,
-                and every ten seconds. An exception from it ends the wait.
-            least: minimum number of tasks: with this many slots the wait ends after
-                `spark.hearth.executorWait`, with fewer it fails after
-                `spark.hearth.minWorkersWait`; 0: equal to tasks.
+            tasks: number of tasks, which must run at the same time.
+            notify: called with a status line when slots are first missing, whenever their number
+                changes, and every ten seconds. If it raises, the wait ends.
+            least: the minimum number of tasks. With at least this many slots the wait ends after
+                `spark.hearth.executorWait`; with fewer slots it fails after
+                `spark.hearth.minWorkersWait`. 0: equal to `tasks`.
             profile: the tasks' resource profile; None: Spark's default.
 
         Raises:
@@ -70,7 +69,7 @@ class SlotWait:
         self._least = least or tasks
         self._notify = notify
         self._profile = profile
-        self.by_demand = not least  # with fewer slots it would start fewer tasks
+        self.by_demand = not least  # a job with `least` would start fewer tasks
         self._limit_s, self._limit_setting = executor_wait_s(session), WAIT_SETTING
         self._patience_s = self._limit_s
         if least:
@@ -81,18 +80,19 @@ class SlotWait:
         self._reported: tuple[int, float] = (-1, 0.0)  # (slots, time of the report)
 
     def wait(self, waited_s: float = 0.0) -> None:
-        """Returns when there are slots for all tasks, or Spark does not report it; raises as
-        look(). `waited_s`: how long executors have been awaited already."""
+        """Waits until look() returns true; raises like look(). `waited_s`: how long executors have
+        already been awaited.
+        """
         self._waited_s = waited_s
         while not self.look():
             time.sleep(_LOOK_S)
 
     def look(self) -> bool:
-        """Whether there are slots for all tasks now, according to Spark; after
-        `spark.hearth.executorWait`, for the minimum.
+        """Whether Spark has slots for all tasks now, or after `spark.hearth.executorWait`, for the
+        minimum. True if Spark does not report slots.
 
         Raises:
-            HearthError: there were too few until the limit, or there can never be enough; or the
+            HearthError: there were too few slots until the limit, there can never be enough, or the
                 session has ended.
         """
         slots = slots_now(self._session, self._profile)
@@ -104,7 +104,8 @@ class SlotWait:
         if self._since is None:
             self._since, self._reported = now - self._waited_s, (-1, 0.0)
         waited = now - self._since
-        most = slots if _is_local(self._session) else most_slots(self._session, self._profile)
+        local = is_local(self._session.conf.get("spark.master", ""))
+        most = slots if local else most_slots(self._session, self._profile)
         never = most is not None and most < self._tasks
         enough = slots >= self._least
         if enough and (never or waited >= self._patience_s):
@@ -139,9 +140,10 @@ def await_executors(
     notify: Callable[[str], None],
     profile: ResourceProfile | None = None,
 ) -> None:
-    """With dynamic allocation: waits for slots for `most` tasks of the profile, or as many as the
-    settings allow, for at most `spark.hearth.executorWait`. Fewer are not an error yet, as Spark
-    starts executors for waiting tasks."""
+    """With dynamic allocation, waits up to `spark.hearth.executorWait` for slots for `most` tasks
+    of the profile, or as many as the settings permit. Fewer slots are not an error, because Spark
+    starts executors for waiting tasks.
+    """
     if is_on(session.conf.get):
         tasks = min(most, most_slots(session, profile) or most)
         wait = SlotWait(session, tasks, notify, profile=profile)
@@ -151,13 +153,13 @@ def await_executors(
 
 
 def executor_wait_s(session: SparkSession) -> float:
-    """How long executors may take to start; raises HearthError for an invalid setting."""
+    """How long executors may take to start. Raises HearthError if the setting is invalid."""
     return time_setting_s(session, WAIT_SETTING, _WAIT)
 
 
 def slots_now(session: SparkSession, profile: ResourceProfile | None = None) -> int | None:
-    """Tasks of the profile (None: Spark's default) that can run at once; None if Spark does not
-    report it, as with Spark Connect.
+    """The number of tasks with the profile (None: Spark's default) that can run at once. With Spark
+    Connect, the maximum in the settings; None if they have none.
 
     Raises:
         HearthError: the session has ended, or its cluster does not support the profile.
@@ -170,7 +172,7 @@ def slots_now(session: SparkSession, profile: ResourceProfile | None = None) -> 
 
 
 def most_slots(session: SparkSession, profile: ResourceProfile | None = None) -> int | None:
-    """The maximum number of slots, if the settings limit it."""
+    """The maximum number of slots; None if the settings do not limit it."""
     if profile is not None and profile.executorResources:
         return None
     master, cpus = session.conf.get("spark.master", ""), task_cpus(session.conf.get, profile)
@@ -184,7 +186,7 @@ def most_slots(session: SparkSession, profile: ResourceProfile | None = None) ->
 
 
 def local_slots(master: str, cpus: Fraction | int) -> int | None:
-    """The slots of a `local[n]` or `local-cluster[n,cores,mb]` master; None for others."""
+    """The slots of a `local[n]` or `local-cluster[n,cores,mb]` master; None for other masters."""
     if local := re.fullmatch(r"local\[(\d+)(?:,\d+)?\]", master):
         return int(local[1]) // cpus
     if cluster := re.fullmatch(r"local-cluster\[\s*(\d+)\s*,\s*(\d+)\s*,.*\]", master):
@@ -192,7 +194,6 @@ def local_slots(master: str, cpus: Fraction | int) -> int | None:
     return None
 
 
-def _is_local(session: SparkSession) -> bool:
+def is_local(master: str) -> bool:
     """Whether the driver is the only executor."""
-    master = session.conf.get("spark.master", "")
     return master == "local" or master.startswith("local[")

@@ -1,7 +1,7 @@
-"""Columns of a DataFrame in a Pipeline stage: named by position, vectors as arrays.
+"""The columns of a DataFrame in a Pipeline stage, named by position, with vectors as arrays.
 
 Spark interprets a dot in a column's name as a struct field, and refuses duplicate names. So tasks
-see columns by generated names, whatever the user's are.
+always see generated names.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ _COLUMN, _ARRAY, _COPY = "__hearth_column_", "__hearth_array_", "__hearth_copy_"
 
 @dataclass(frozen=True)
 class StageFrame:
-    """A DataFrame as seen by tasks.
+    """A DataFrame with the columns that tasks see.
 
-    `kept`: generated names of its columns, in order; `read`: those of the columns that the stage
-    reads, or of arrays made of them; `vectors`: those of `read` that are arrays of vectors.
+    `kept`: generated names of the user's columns, in order. `read`: names of the columns that the
+    stage reads, or for vectors, of arrays converted from them. `vectors`: the names of these
+    arrays.
     """
 
     frame: Any
@@ -42,27 +43,27 @@ class StageFrame:
 
 
 def stage_frame(stage: str, dataset: Any, names: Sequence[str]) -> StageFrame:
-    """The DataFrame for a stage that reads the columns `names`.
+    """Creates the DataFrame for a stage that reads the columns `names`.
 
     Raises:
-        ValueError: one is missing or ambiguous.
+        ValueError: a column is missing or ambiguous.
     """
     use_driver_python(dataset.sparkSession)
-    places = [position(stage, dataset, name) for name in names]
+    indices = [position(stage, dataset, name) for name in names]
     kept = tuple(f"{_COLUMN}{i}" for i in range(len(dataset.columns)))
     frame = dataset.toDF(*kept)
-    arrays = {at: f"{_ARRAY}{at}" for at in places if _is_vector(dataset.schema.fields[at])}
+    arrays = {at: f"{_ARRAY}{at}" for at in indices if _is_vector(dataset.schema.fields[at])}
     if arrays:
         found = [vector_values(kept[at]).alias(name) for at, name in arrays.items()]
         frame = frame.select("*", *found)
-    read = tuple(arrays.get(at, kept[at]) for at in places)
+    read = tuple(arrays.get(at, kept[at]) for at in indices)
     return StageFrame(frame, kept, read, tuple(arrays.values()))
 
 
 def stage_input(stage: str, dataset: Any, names: Sequence[str]) -> Any:
-    """Only the columns `names`, vectors as arrays of double.
+    """Selects the columns `names`, with vectors as arrays of double.
 
-    A null in them fails the job that reads it. Raises as stage_frame().
+    A job that reads a null in them fails. Raises like stage_frame().
     """
     names = list(dict.fromkeys(names))
     table = stage_frame(stage, dataset, names)
@@ -72,7 +73,7 @@ def stage_input(stage: str, dataset: Any, names: Sequence[str]) -> Any:
 
 
 def refuse_nulls(stage: str, dataset: Any, names: Sequence[str]) -> None:
-    """Counts the nulls in the columns `names` in a job. Raises ValueError if there are any."""
+    """Runs a job that counts nulls in the columns `names`. Raises ValueError if there are any."""
     from pyspark.sql import functions
 
     table = stage_frame(stage, dataset, names)
@@ -90,7 +91,7 @@ def refuse_nulls(stage: str, dataset: Any, names: Sequence[str]) -> None:
 
 
 def position(stage: str, dataset: Any, name: str) -> int:
-    """The index of a column, resolved as by Spark, except for dots.
+    """The index of a column, whose name is resolved as Spark does, except for dots.
 
     Raises:
         ValueError: no column has the name, or several have.
@@ -111,7 +112,7 @@ def position(stage: str, dataset: Any, name: str) -> int:
 
 
 def positions(dataset: Any, name: str) -> list[int]:
-    """The indices of columns with the name, its case variants, or the name in backticks."""
+    """The indices of columns with the name, its case variants, or the name without backticks."""
     quoted = len(name) > 2 and name[0] == name[-1] == "`"
     for wanted in (name, name[1:-1].replace("``", "`")) if quoted else (name,):
         for fits in (wanted.__eq__, partial(same_name, dataset, wanted)):
@@ -121,15 +122,21 @@ def positions(dataset: Any, name: str) -> list[int]:
 
 
 def selected(stage: str, dataset: Any, names: Sequence[str]) -> Any:
-    """Only the columns `names`, unchanged. Raises as position()."""
+    """Selects the columns `names`, unchanged. Raises like position()."""
+    return columns_at(dataset, [position(stage, dataset, name) for name in names]).toDF(*names)
+
+
+def columns_at(dataset: Any, indices: Sequence[int]) -> Any:
+    """Selects the columns at these indices, whatever their names."""
     numbered = dataset.toDF(*(f"{_COLUMN}{i}" for i in range(len(dataset.columns))))
-    places = [position(stage, dataset, name) for name in names]
-    return numbered.select(*(f"{_COLUMN}{at}" for at in places)).toDF(*names)
+    kept = numbered.select(*(f"{_COLUMN}{at}" for at in indices))
+    return kept.toDF(*(dataset.columns[at] for at in indices))
 
 
 def renamed(stage: str, dataset: Any, given: Mapping[str, str]) -> Any:
-    """The columns of `given`, renamed to its keys, vectors as arrays; and the DataFrame's other
-    columns with unique names. Raises as position()."""
+    """Selects the columns of `given`, renamed to its keys, with vectors as arrays; and the other
+    columns with unique names. Raises like position().
+    """
     from pyspark.sql import functions
 
     names = dataset.columns
@@ -144,9 +151,9 @@ def renamed(stage: str, dataset: Any, given: Mapping[str, str]) -> Any:
 
 
 def divided(stage: str, dataset: Any, name: str) -> tuple[Any, Any]:
-    """The rows whose boolean column `name` is not true, and those where it is.
+    """Divides rows into those whose boolean column `name` is not true, and those where it is true.
 
-    Raises ValueError if it has another type, or does not exist.
+    Raises ValueError if the column has another type, or does not exist.
     """
     from pyspark.sql import functions
 
@@ -165,8 +172,9 @@ def divided(stage: str, dataset: Any, name: str) -> tuple[Any, Any]:
 def divided_by_hash(
     stage: str, dataset: Any, names: Sequence[str], fraction: float, seed: int
 ) -> tuple[Any, Any]:
-    """Divides rows into about 1 - fraction and the rest, by the content of the columns `names`:
-    reproducible, with equal rows on the same side."""
+    """Divides rows into shares of about 1 - fraction and fraction, by a hash of the columns
+    `names`. This is reproducible, and rows with equal columns are on the same side.
+    """
     from pyspark.sql import functions
 
     table = stage_frame(stage, dataset, names)
@@ -178,7 +186,7 @@ def divided_by_hash(
 
 
 def with_copies(dataset: Any) -> tuple[Any, tuple[str, ...]]:
-    """The DataFrame with copies of all its columns, and the copies' names."""
+    """Adds copies of all columns to the DataFrame; returns it and the copies' names."""
     from pyspark.sql import functions
 
     table = stage_frame("", dataset, [])
@@ -190,9 +198,9 @@ def with_copies(dataset: Any) -> tuple[Any, tuple[str, ...]]:
 def check_new(
     stage: str, dataset: Any, names: Sequence[str], beside: Sequence[str] | None = None
 ) -> None:
-    """Raises ValueError if Spark could not distinguish an added column from another one.
+    """Raises ValueError if Spark could not distinguish a new column from another column.
 
-    `beside`: the columns that stay, if not the DataFrame's.
+    `beside`: the columns that remain; None: all columns of the DataFrame.
     """
     known = list(dataset.columns if beside is None else beside)
     for name in names:
@@ -207,7 +215,7 @@ def check_new(
 
 
 def vector_values(name: str) -> Any:
-    """A column of vectors, dense or sparse, as arrays of double; null for a null vector."""
+    """Converts a column of (dense or sparse) vectors to arrays of double; null remains null."""
     from pyspark.ml.functions import vector_to_array
     from pyspark.sql import functions
 
@@ -232,12 +240,12 @@ _NULL = Failure("a column has a null, which no tensor holds", "invalid_argument"
 
 
 def reports_null(error: BaseException) -> bool:
-    """Whether a job failed by a null in a column of stage_input()."""
+    """Whether a job failed because of a null in a column of stage_input()."""
     return _NULL in [Failure.find(str(each)) for each in (error, error.__cause__)]
 
 
 def _without_nulls(name: str, kind: Any) -> Any:
-    """The column, checked: a null in it fails the job."""
+    """Adds a check to the column: a null in it fails the job."""
     from pyspark.sql import functions
 
     column = functions.col(name)
@@ -246,7 +254,7 @@ def _without_nulls(name: str, kind: Any) -> Any:
 
 
 def _has_null(column: Any, kind: Any) -> Any:
-    """Whether a value is null, or has a null in its arrays."""
+    """Whether a value is null, or an array with a null at any depth."""
     from pyspark.sql import functions
 
     if kind.typeName() != "array":

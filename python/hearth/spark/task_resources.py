@@ -1,4 +1,4 @@
-"""The current Spark task's resources."""
+"""The resources and the ids of the current Spark task."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 
 
 def task_gpus() -> list[str]:
-    """The addresses of the task's GPUs; empty outside of a task, or if Spark schedules none."""
+    """The addresses of the task's GPUs; empty outside of a task or if Spark schedules no GPUs."""
     if "pyspark" not in sys.modules:
         return []
     from pyspark import TaskContext
@@ -25,7 +25,7 @@ def partition_id() -> int:
 
 
 def attempt_id() -> int:
-    """The number of the current attempt, unique in the application; 0 outside of Spark."""
+    """The id of the current task attempt, unique in the application; 0 outside of Spark."""
     from pyspark import TaskContext
 
     context = TaskContext.get()

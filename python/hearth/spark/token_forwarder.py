@@ -1,8 +1,8 @@
-"""Forwards delegation tokens of Spark's JVM to Python processes on a cluster with Kerberos.
+"""Forwards the delegation tokens of Spark's JVM to Python processes on a cluster with Kerberos.
 
-Only Spark's JVMs, with a keytab, get new tokens before the old ones expire. The driver's process
-gets them through a private file, tasks in their closure, and newer ones through a folder in HDFS
-that is private to the user; see files/forwarded_tokens.py and decision 053.
+Only Spark's JVMs, with a keytab, obtain new tokens before the old ones expire. The driver's process
+reads them from a private file. Tasks receive them in their closure, and read newer ones from a
+folder in HDFS that is private to the user. See files/forwarded_tokens.py and decision 053.
 """
 
 from __future__ import annotations
@@ -36,13 +36,14 @@ from hearth.spark.time_setting import time_setting_s
 logger = logging.getLogger(__name__)
 
 LOOK_SETTING = "spark.hearth.tokenLook"
-# Spark renews tokens after three quarters of their lifetime, which may be a day.
+# How often to check for new tokens. Spark renews tokens after three quarters of their lifetime,
+# which may be a day.
 _LOOK = "60s"
 _LEAST_LOOK_S, _MOST_LOOK_S = 1.0, 86_400.0
 _CANNOT = "the delegation tokens of Spark's JVM cannot be handed on"
-# Identifies the application master; must not be forwarded to tasks.
+# The kind of the token that identifies the application master, which tasks must not receive.
 _MASTER = "YARN_AM_RM_TOKEN"
-# Hadoop's settings that locate HDFS; no keys of object stores.
+# Prefixes of Hadoop's settings that locate HDFS, and contain no keys of object stores.
 _WHERE = ("dfs.", "fs.defaultFS", "fs.viewfs.", "hadoop.")
 
 _lock = threading.Lock()
@@ -50,13 +51,12 @@ _forwarders: dict[str, _Forwarder] = {}
 
 
 def forward_tokens(spark: Any) -> ForwardedTokens | None:
-    """The tokens of Spark's JVM for a task, if the JVM renews them; from then on tasks and this
-    process also get newer ones.
+    """Returns the tokens of Spark's JVM for a task, if the JVM renews them. From then on, tasks and
+    this process also receive newer tokens.
 
-    This process gets them if the JVM has logged in with a keytab (--principal and --keytab), as
-    Python has no ticket then; a token file set by the user is kept. If tokens cannot be forwarded,
-    logs a
-    warning: tasks then use the tokens of their YARN containers.
+    This process receives tokens only if the JVM has logged in with a keytab (--principal and
+    --keytab), because Python has no ticket then, and if the user has not set a token file. If
+    tokens cannot be forwarded, logs a warning; tasks then use the tokens of their YARN containers.
 
     Raises:
         HearthError: `spark.hearth.tokenLook` is not a time.
@@ -72,13 +72,13 @@ def forward_tokens(spark: Any) -> ForwardedTokens | None:
                 _forwarders[application] = _Forwarder(spark, look_s)
             forwarder = _forwarders[application]
         return forwarder.tokens()
-    except Exception as error:  # of py4j, or of this host's disk
+    except Exception as error:  # from py4j, or from this host's disk
         logger.warning("%s: %s", _CANNOT, _line(error))
         return None
 
 
 def _renews(spark: Any) -> bool:
-    """Whether the JVM logs in to Kerberos: Spark renews tokens only in this case."""
+    """Whether the JVM itself logs in to Kerberos, because only then does Spark renew tokens."""
     try:
         security = spark._jvm.org.apache.hadoop.security.UserGroupInformation
         if not security.isSecurityEnabled():
@@ -94,7 +94,7 @@ def _line(error: BaseException) -> str:
 
 
 class _Forwarder:
-    """Forwards one application's tokens, in a thread, until it ends."""
+    """Forwards one application's tokens in a thread until the application ends."""
 
     def __init__(self, spark: Any, look_s: float):
         self._jvm, self._look_s = spark._jvm, look_s
@@ -111,20 +111,19 @@ class _Forwarder:
         self._published = self._identity(self._held())
         self._own: frozenset[str] | None = None  # this process's tokens
         before = os.environ.get(VARIABLE, "")
-        self._before = "" if is_forwarded(before) else before  # of an earlier application
+        self._before = "" if is_forwarded(before) else before  # forwarded by an earlier session
         self._look()
         threading.Thread(target=self._watch, name="hearth-tokens", daemon=True).start()
 
     def tokens(self) -> ForwardedTokens:
-        number = self._number  # read first: the tokens may only be newer
+        number = self._number  # first, so that the tokens are not older
         text = base64.b64encode(self._bytes(self._held())).decode()
         return ForwardedTokens(
             text, self._folder, number, self._look_s, time.time(), settings=self._settings
         )
 
     def _folder_of_newer(self, spark: Any, staging: str) -> str:
-        """A folder in the application's staging folder, which Spark on YARN removes. "" if not in
-        HDFS."""
+        """A folder in the application's staging folder, which Spark removes; "" without HDFS."""
         try:
             files = HadoopFiles.of(spark)
             assert files is not None  # not with Spark Connect
@@ -154,7 +153,7 @@ class _Forwarder:
         self._take_back()
 
     def _take_back(self) -> None:
-        """Restores this process's state: its tokens are no longer renewed."""
+        """Restores this process's environment, because its tokens are no longer renewed."""
         if os.getpid() != self._process:
             return  # in a forked child
         if os.environ.get(VARIABLE) == str(self._private / "tokens"):
@@ -174,7 +173,7 @@ class _Forwarder:
             return False
 
     def _look(self) -> None:
-        """Forwards new tokens of the JVM."""
+        """Forwards the JVM's tokens if they are new."""
         credentials = self._held()
         found = self._identity(credentials)
         if found != self._own and self._wants_own_file():
@@ -184,13 +183,14 @@ class _Forwarder:
                 os.environ[VARIABLE] = str(file)
             self._own = found
         if self._folder and found != self._published:
-            self._tried += 1  # after a lost reply the last number may be in use
+            self._tried += 1  # the last number may be used if its reply was lost
             self._publish(credentials, self._tried)
             self._published, self._number = found, self._tried
 
     def _held(self) -> Any:
-        """The JVM's tokens as Credentials, without the application master's, and without secret
-        keys, such as that of Spark's RPC."""
+        """The JVM's tokens as Credentials, without the application master's token and secret keys
+        such as Spark's RPC secret.
+        """
         security = self._jvm.org.apache.hadoop.security
         credentials = security.UserGroupInformation.getCurrentUser().getCredentials()
         forwarded = security.Credentials()
@@ -201,12 +201,11 @@ class _Forwarder:
         return forwarded
 
     def _identity(self, credentials: Any) -> frozenset[str]:
-        """Identifies the tokens without their passwords: py4j may log all that passes through
-        it."""
+        """Identifies the tokens without their passwords, because py4j may log what it transfers."""
         return frozenset(str(token.toString()) for token in credentials.getAllTokens().toArray())
 
     def _bytes(self, credentials: Any) -> bytes:
-        """A token file, written by the JVM for the same reason."""
+        """A token file's content. The JVM writes the file: py4j may log what it transfers."""
         file = self._private / uuid.uuid4().hex
         path = self._jvm.org.apache.hadoop.fs.Path(file.as_uri())
         try:
@@ -222,7 +221,7 @@ class _Forwarder:
         system = folder.getFileSystem(self._configuration)
         if not system.exists(folder):
             system.mkdirs(folder, hadoop.permission.FsPermission("700"))
-            system.deleteOnExit(folder)  # if Spark does not
+            system.deleteOnExit(folder)  # unless Spark removes it first
         part, target = (hadoop.Path(folder, name) for name in ("part", token_file(number)))
         stream = system.create(part, True)
         try:

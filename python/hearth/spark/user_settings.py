@@ -10,7 +10,7 @@ from pathlib import Path
 
 DRIVER_OPTIONS = "spark.driver.extraJavaOptions"
 _OPTIONS = (DRIVER_OPTIONS, "spark.executor.extraJavaOptions")
-# A JVM with two collectors does not start.
+# A JVM does not start with two collectors.
 _COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
 
 
@@ -34,13 +34,13 @@ def user_settings() -> dict[str, str]:
 
 
 def with_users(ours: Mapping[str, str], user: Mapping[str, str]) -> dict[str, str]:
-    """Hearth's settings that the user has not set; JVM options are joined."""
+    """Hearth's settings, with the user's values where the user set them; joins JVM options."""
     merged = {key: user.get(key, value) for key, value in ours.items()}
     return merged | joined_options(ours, user)
 
 
 def joined_options(ours: Mapping[str, str], user: Mapping[str, str]) -> dict[str, str]:
-    """JVM options: Hearth's, then the user's, so that the user's take precedence."""
+    """Joins JVM options: Hearth's, then the user's, so that the user's take precedence."""
     found = {}
     for key in _OPTIONS:
         if key in ours:

@@ -1,8 +1,9 @@
-"""Spark's daemon of Python workers, with common modules imported before it forks.
+"""Spark's daemon of Python workers, which imports common modules before it forks workers.
 
-An executor runs one, by spark.python.daemon.module: `python -m hearth.spark.worker_daemon
-pyspark.worker`. Otherwise each worker would import pandas and pyarrow, for half a second, at its
-first task. Imported objects are also excluded from Spark's garbage collection after each task.
+spark.python.daemon.module makes executors run `python -m hearth.spark.worker_daemon
+pyspark.worker`. Otherwise each worker would import pandas and pyarrow at its first task, which
+takes half a second. Imported objects are also excluded from Spark's garbage collection after each
+task.
 """
 
 from __future__ import annotations
@@ -14,13 +15,13 @@ import sys
 from contextlib import suppress
 from importlib import import_module
 
-# Imports of Spark's worker for DataFrames. They only start threads of allocators and BLAS, which
-# are restarted after a fork.
+# What Spark's worker imports for DataFrames. These modules only start threads of allocators and
+# BLAS, which restart after a fork.
 _MODULES = ("pyarrow", "pandas", "pyspark.worker", "pyspark.sql.pandas.types")
 
 
-def _draw_anew() -> None:
-    """Reseeds numpy, so that no two workers draw the same random numbers."""
+def _reseed() -> None:
+    """Reseeds numpy, so that workers draw different random numbers."""
     if (random := sys.modules.get("numpy.random")) is not None:
         random.seed()
 
@@ -30,7 +31,7 @@ def main() -> None:
     for name in _MODULES:
         with suppress(Exception):  # the worker reports missing modules itself
             import_module(name)
-    os.register_at_fork(after_in_child=_draw_anew)
+    os.register_at_fork(after_in_child=_reseed)
     gc.collect()
     gc.freeze()
     runpy.run_module("pyspark.daemon", run_name="__main__")

@@ -55,11 +55,11 @@ class BackupAndRestore(keras.callbacks.Callback):
         rows = ctx.dataset("train", 32).as_keras_dataset("x", "y")
         model.fit(rows, epochs=5, shuffle=False, callbacks=[hvt.BackupAndRestore(ctx, rows)])
 
-    A checkpoint has the weights and the optimizer's state, as model.save_weights() writes them, the
-    random states of its layers, and the position of the rows. With restart=True an interrupted fit
-    that starts again with the same arguments trains on the remaining rows of `epochs` epochs, also
-    with a different number of nodes. Rank 0 writes atomically, and reads for all ranks. All ranks
-    need this callback; it counts the steps, instead of rows.callback().
+    A checkpoint contains the weights and the optimizer's state, as model.save_weights() writes
+    them, the random states of the model's layers, and the position of the rows. With restart=True
+    an interrupted fit that starts again with the same arguments trains on the remaining rows of
+    `epochs` epochs, even with a different number of nodes. Rank 0 writes atomically, and reads for
+    all ranks. All ranks need this callback; it replaces rows.callback().
     """
 
     def __init__(
@@ -94,20 +94,21 @@ class BackupAndRestore(keras.callbacks.Callback):
                 "BackupAndRestore(..., folder=URI)"
             )
         if every < 0 or keep < 1:
-            raise invalid(f"every={every} and keep={keep}: they must be at least 0 and 1")
+            raise invalid(f"every={every} must be at least 0, and keep={keep} at least 1")
         self._ctx, self._rows, self._every, self._keep = ctx, rows, every, keep
         whole = uri if scheme(uri) else ctx.absolute_path(uri)
         self._folder = CheckpointFolder(whole, self._report)
         self._counter, self._background = rows.callback(), background
-        self._is_writing = False  # on any rank
-        self._writing: Future[None] | None = None  # on rank 0
+        self._is_writing = False  # the same on all ranks
+        self._writing: Future[None] | None = None  # only on rank 0
         self._step = self._saved = 0  # over all epochs
         self._batch = 0  # in the epoch
         self._first = 0  # the rows' first epoch in the original fit
         self._last_step = 0
 
     def on_train_begin(self, logs: Any = None) -> None:
-        """Restores the newest checkpoint, also one that an interrupted fit is still writing."""
+        """Restores the newest checkpoint; first waits for one that an interrupted fit is still
+        writing."""
         self._settle()
         found = self._restored()
         epochs, rows = int(self.params["epochs"]), self._rows
@@ -132,17 +133,17 @@ class BackupAndRestore(keras.callbacks.Callback):
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         """Counts the steps, and saves every `every` steps."""
         self._counter.on_train_batch_end(batch, logs)
-        # With steps_per_execution, the last step of several.
+        # With steps_per_execution, `batch` is the last of several steps.
         self._step += batch + 1 - self._batch
         self._batch = batch + 1
         if self._every and self._step >= self._saved + self._every:
             self._save()
-        # If Keras' epoch started in the middle of one of the rows, the rows' epoch ends earlier.
+        # If Keras' epoch started in the middle of the rows' epoch, the rows' epoch ends first.
         if self._step >= self._last_step:
             self.model.stop_training = True
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """Saves, unless checkpoints are made by steps."""
+        """Saves, unless checkpoints are written every few steps."""
         if not self._every:
             self._save()
 
@@ -161,7 +162,7 @@ class BackupAndRestore(keras.callbacks.Callback):
             self._settle()
 
     def _settle(self) -> None:
-        """Waits until the last checkpoint is complete; if it failed, all ranks raise."""
+        """Waits until the last checkpoint is complete; if writing failed, all ranks raise."""
         if self._is_writing:
             self._is_writing = False
             _on_rank_0(self._written)
@@ -187,7 +188,7 @@ class BackupAndRestore(keras.callbacks.Callback):
     def _write(self, step: int, local: Any, data: bytes) -> None:
         draft = self._folder.begin(step)
         with self._folder.writing(draft):
-            # A file of that name, written by Keras.
+            # Reads the file that Keras wrote under this name.
             with local, open(local.name, "rb") as source, draft.file(_WEIGHTS) as file:
                 shutil.copyfileobj(source, file)
             with draft.file(_DATA) as file:
@@ -197,7 +198,8 @@ class BackupAndRestore(keras.callbacks.Callback):
         self._folder.remove_older(self._keep, number)
 
     def _restored(self) -> dict[str, Any]:
-        """The description in the checkpoint, which model and rows now match; empty without one."""
+        """Restores model and rows from the newest checkpoint. Returns its description; empty if
+        there is none."""
         if not self.model.built:
             raise invalid(
                 f"the model {self.model.name!r} has no weights yet: start it with keras.Input, or "
@@ -257,7 +259,8 @@ def _local_file() -> Any:
 
 
 def _on_rank_0(act: Callable[[], str]) -> str:
-    """The result of `act` on rank 0, on all ranks; if it fails, all raise the same HearthError."""
+    """Runs `act` on rank 0; returns its result on all ranks. If it fails, all ranks raise the same
+    HearthError."""
     outcome: dict[str, Any] = {}
     if group.rank() == 0:
         try:
@@ -272,7 +275,7 @@ def _on_rank_0(act: Callable[[], str]) -> str:
 
 
 def _share(text: bytes) -> bytes:
-    """Rank 0's bytes."""
+    """Returns rank 0's `text` on all ranks."""
     size = broadcast(tf.constant([len(text)], tf.int64), name="checkpoint's length")
     own = np.zeros(int(size[0]), np.uint8)
     if group.rank() == 0:

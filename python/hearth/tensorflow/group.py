@@ -26,11 +26,11 @@ def init(place: Any = None, timeout_s: float = _TIMEOUT_S) -> None:
     """Connects this process to the other ranks. Idempotent.
 
     In a node of a Hearth cluster the ranks are the nodes that take rows, and `place` is not needed.
-    Otherwise a process is alone, or passes its place.
+    Any other process is the only rank, unless it passes its place.
 
     Args:
         place: a hearth.ranks.place.Place.
-        timeout_s: for all ranks to connect, and for each operation.
+        timeout_s: time limit for all ranks to connect, and for each operation.
 
     Raises:
         ImportError: TensorFlow is missing, or lacks the C interface of 2.16.
@@ -82,7 +82,8 @@ def size() -> int:
 
 
 def run(operation: str, *arrays: Any, **how: Any) -> None:
-    """Runs an operation of the core on NumPy arrays, after those that TensorFlow has submitted.
+    """Runs an operation of the core on NumPy arrays, after the operations that TensorFlow
+    submitted.
 
     Raises HearthError before init(), and errors of the operation.
     """
@@ -90,7 +91,7 @@ def run(operation: str, *arrays: Any, **how: Any) -> None:
 
 
 def run_in(ranks: Any, operation: str, *arrays: Any, **how: Any) -> None:
-    """run() in a group made by another()."""
+    """Like run(), in a group that another() returned."""
     from hearth.native import _core
 
     request = _core.Request(operation, *arrays)
@@ -100,7 +101,8 @@ def run_in(ranks: Any, operation: str, *arrays: Any, **how: Any) -> None:
 
 
 def another(purpose: str) -> Any:
-    """Newly connected ranks for another thread. All ranks call it in the same order."""
+    """Connects the same ranks once more, for another thread. All ranks call it in the same
+    order."""
     from hearth.ranks.group import Ranks
 
     own = _group()

@@ -22,8 +22,8 @@ def allreduce(value: Any, op: str = "mean", wire: str = "float32", name: str = "
 
     Args:
         value: a tensor, or a tf.IndexedSlices, of the same shape on all ranks: float16, bfloat16,
-            float32, float64, int32, int64, uint8 or bool. For slices, those of all ranks are
-            returned.
+            float32, float64, int32, int64, uint8 or bool. For slices, returns the slices of all
+            ranks.
         op: "sum", "mean", "min" or "max"; slices support "sum" and "mean".
         wire: the type in which float32 sums and means are sent between hosts: "float32", "float16"
             or "bfloat16".
@@ -31,8 +31,8 @@ def allreduce(value: Any, op: str = "mean", wire: str = "float32", name: str = "
 
     Raises:
         ValueError: no such op or wire.
-        tf.errors.AbortedError: a rank left. DeadlineExceededError: one did not call in time.
-        InvalidArgumentError: a rank called something else. All name the rank.
+        tf.errors.AbortedError: a rank left. DeadlineExceededError: a rank did not call in time.
+        InvalidArgumentError: a rank called another operation. Each message names the rank.
     """
     return grouped_allreduce([value], op, wire, [name] if name else [])[0]
 
@@ -74,8 +74,8 @@ def _reduce_slices(slices: tf.IndexedSlices, op: str, name: str) -> tf.IndexedSl
 
 
 def allgather(value: Any, name: str = "") -> Any:
-    """Concatenates tensors along the first dimension, whose length may differ; scalars to a vector.
-    Differentiable.
+    """Concatenates the ranks' tensors along the first dimension, whose length may differ between
+    ranks; scalars become a vector. Differentiable.
 
     Raises as allreduce().
     """
@@ -111,7 +111,7 @@ def broadcast(value: Any, root_rank: int = 0, name: str = "") -> Any:
 def broadcast_variables(variables: Sequence[Any], root_rank: int = 0) -> None:
     """Sets variables, of TensorFlow or Keras, to those of rank `root_rank`. Raises as allreduce().
 
-    Outside of a tf.function.
+    Call it outside of a tf.function.
     """
     plain = [getattr(variable, "value", variable) for variable in variables]
     tensors = [tf.convert_to_tensor(each() if callable(each) else each) for each in plain]
@@ -135,17 +135,18 @@ def name_of(variable: Any) -> str:
 def next_step() -> None:
     """Starts a training step: calls of different steps are never matched between ranks.
 
-    For custom loops and train_steps in which a rank may skip its gradients, because its loss is not
-    finite, for instance: that is then an error. All ranks call it equally often.
+    Call it in custom loops and train_steps in which a rank may skip its gradients, e.g. because its
+    loss is not finite: the skipped calls then raise an error. All ranks call it equally often.
     DistributedGradientTape and, after use_for_collectives(), strategy.run() start a step
-    themselves. In a tf.function it runs each time. Raises HearthError before init().
+    themselves. In a tf.function it runs at each call of the function. Raises HearthError before
+    init().
     """
     group.ops().hearth_step()
 
 
 def _check(value: str, known: dict[str, int], what: str) -> None:
     if value not in known:
-        raise invalid(f"{what}={value!r}: must be one of {', '.join(map(repr, known))}")
+        raise invalid(f"{what}={value!r}: it must be one of {', '.join(map(repr, known))}")
 
 
 @tf.RegisterGradient("HearthAllReduce")
@@ -180,5 +181,5 @@ def _gradients_of(op: Any) -> list[str]:
 
 
 def _whole(gradient: Any, like: Any) -> Any:
-    """Zeros for a rank that did not use a result."""
+    """The gradient; zeros on a rank that did not use the result."""
     return tf.zeros_like(like) if gradient is None else tf.convert_to_tensor(gradient)

@@ -29,7 +29,7 @@ def _of_keras_3(own: Any, reduce: Reduce) -> Any:
 
 
 def _of_tf_keras(own: Any, reduce: Reduce) -> Any:
-    # Its LossScaleOptimizer calls this before it checks for finite gradients.
+    # tf_keras' LossScaleOptimizer calls this before it checks whether gradients are finite.
     def aggregate_gradients(self: Any, grads_and_vars: Any) -> Any:
         pairs = list(grads_and_vars)
         gradients, variables = [g for g, _ in pairs], [v for _, v in pairs]
@@ -49,7 +49,7 @@ def method_of(optimizer: Any, mark: str) -> str:
     """The name of the method of METHODS that an innermost() optimizer has.
 
     Raises:
-        ValueError: replace_method() has replaced it with the same `mark`.
+        ValueError: replace_method() has already replaced it, with the same `mark`.
         TypeError: not a Keras optimizer.
     """
     method = next((name for name in METHODS if hasattr(optimizer, name)), None)
@@ -64,7 +64,8 @@ def method_of(optimizer: Any, mark: str) -> str:
 
 
 def replace_method(optimizer: Any, method: str, changed: Callable[..., Any], mark: str) -> None:
-    """Replaces it on this object only, so that Keras saves the object with its own class."""
+    """Replaces the method on this object only, so that Keras saves the object as its original
+    class."""
     object.__setattr__(optimizer, method, MethodType(changed, optimizer))
     object.__setattr__(optimizer, mark, True)
 
@@ -73,11 +74,12 @@ _AGREE = "_agree_by_hearth"
 
 
 def decide_together(optimizer: Any, agree: Callable[[Any], Any]) -> None:
-    """Makes all ranks agree on whether the scaled gradients of a Keras 3 optimizer, an innermost()
-    one, are finite.
+    """Makes all ranks agree on whether scaled gradients are finite. `optimizer`: the innermost() of
+    a Keras 3 optimizer.
 
     LossScaleOptimizer, with which Keras wraps an optimizer under mixed_float16, applies gradients
-    only if they are finite. A rank that skipped a step alone would stay a step behind.
+    only if they are finite. If only one rank skipped a step, it would stay a step behind the
+    others.
 
     Args:
         agree: maps this rank's decision to the decision of all ranks, a boolean tensor.

@@ -1,4 +1,4 @@
-"""Training steps in which every rank takes part, for minibatches of NumPy arrays."""
+"""Training steps in which every rank participates, for minibatches of NumPy arrays."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def in_step(batches: Iterable[Any], patience_s: float = 0.5, feed: Any = None) -
 
         model.fit(rows())
 
-    A rank without rows repeats two old ones with weight 0; the weights of the others are their
-    share of the step's rows times the number of ranks, so the mean over the ranks is the mean over
-    the rows. The ranks use dedicated connections, so it may run in another thread than the
-    training. All ranks call it equally often.
+    A rank without rows repeats two old rows with weight 0. Any other rank's weight is its share of
+    the step's rows times the number of ranks, so that the mean over the ranks is the mean over the
+    rows. in_step() uses dedicated connections, so it may run in a thread other than the training's.
+    All ranks call it equally often.
 
     Args:
         batches: NumPy arrays with a first dimension of rows, or tuples, lists or dicts of them, of
@@ -38,19 +38,20 @@ def in_step(batches: Iterable[Any], patience_s: float = 0.5, feed: Any = None) -
 
     Raises:
         HearthError: before init(). TypeError: a minibatch has another type.
-        ConnectionError, TimeoutError: a rank left, or did not call in time; names it.
+        ConnectionError, TimeoutError: a rank left, or did not call in time; the message names the
+            rank.
     """
     return InStep(batches, patience_s, feed)
 
 
 class InStep(Iterator[tuple[Any, float]]):
-    """The result of in_step(). One thread iterates; any may commit."""
+    """The result of in_step(). Only one thread may iterate; any thread may commit."""
 
     def __init__(self, batches: Iterable[Any], patience_s: float, feed: Any):
         self._feed = feed
         self._came: deque[int] = deque()  # rows that the feed had delivered at each minibatch
         self._last = 0
-        self._given: list[int] = []  # the same by step
+        self._given: list[int] = []  # rows that the feed had delivered at each step
         self._steps = self._run(batches if feed is None else self._counted(batches), patience_s)
 
     def __next__(self) -> tuple[Any, float]:
@@ -63,14 +64,14 @@ class InStep(Iterator[tuple[Any, float]]):
 
     @property
     def given(self) -> int:
-        """How many minibatches it has yielded, if it has a feed."""
+        """How many minibatches in_step() has yielded; 0 without a feed."""
         return len(self._given)
 
     def commit(self, steps: int) -> None:
         """Marks the rows of the first `steps` minibatches as safe; a thread that reads ahead, as in
         model.fit, may have fetched later ones.
 
-        Raises ValueError if in_step() has no feed, or has not yielded that many.
+        Raises ValueError if in_step() has no feed, or has not yielded that many minibatches.
         """
         if self._feed is None:
             raise invalid("commit() needs in_step(feed=...)")

@@ -1,4 +1,4 @@
-"""Replaces gRPC by the collective in tf.distribute's reductions between workers."""
+"""Makes tf.distribute reduce between workers through the collective instead of gRPC."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from hearth.tensorflow import group
 def use_for_collectives() -> None:
     """Makes MultiWorkerMirroredStrategy reduce gradients through the collective.
 
-    For programs with tf_keras or custom loops; call it before the strategy is made. Calls init().
-    The strategy still starts TensorFlow's servers, which distribute initial values of variables.
-    Reductions among other devices than one per worker remain TensorFlow's.
+    For programs with tf_keras or custom loops; call it before the strategy is created. Calls
+    init(). The strategy still starts TensorFlow's servers, which distribute initial values of
+    variables. TensorFlow still runs reductions that are not over one device per worker.
 
     Raises:
-        HearthError: this TensorFlow's launcher of collectives differs from that of 2.16 to 2.21.
+        HearthError: this TensorFlow's launcher of collectives differs from the one in 2.16 to 2.21.
         Errors of init().
     """
     group.init()
@@ -77,8 +77,9 @@ def _batch_all_reduce_by(theirs: Any) -> Any:
 
         from hearth.tensorflow.training import reduce_gradients
 
-        # TensorFlow concatenates the tensors of a pack, by default all, and splits the result.
-        # Here they are reduced in place, first those of the last layers, which come first.
+        # TensorFlow would concatenate a pack's tensors, by default all tensors, and split the
+        # result. Here they are reduced in place, in the order of the packs, which start with the
+        # last layers.
         tensors = [tensor for pack in input_tensor_packs for tensor in pack]
         with tf.device(self._device):
             return reduce_gradients(tensors[::-1], "sum")[::-1]

@@ -19,8 +19,8 @@ from hearth.tensorflow.optimizer_methods import (
     replace_method,
 )
 
-# Gradients are reduced in ops of about this size, the last layers' first: these run while the
-# gradients of earlier layers are still computed.
+# Gradients are reduced in ops of about this size. The last layers' gradients are reduced first,
+# while those of earlier layers are still being computed.
 _BUCKET_BYTES = 8 << 20
 
 
@@ -29,11 +29,11 @@ def reduce_gradients(
 ) -> list[Any]:
     """The gradients reduced over the ranks; None stays None, and must be None on all ranks.
 
-    `names`: one for each, compared between the ranks; default: numbers.
+    `names`: a name for each gradient, compared between the ranks; default: numbers.
     """
     results = list(gradients)
     labels = list(names) or [f"gradient {i}" for i in range(len(results))]
-    # A None gradient takes part without elements, under a name that says so.
+    # A None gradient is reduced as an empty tensor, whose name says that there is no gradient.
     given = [tf.zeros([0]) if gradient is None else gradient for gradient in results]
     for i, gradient in enumerate(results):
         if gradient is None:
@@ -60,7 +60,7 @@ def _buckets(gradients: Sequence[Any]) -> list[list[int]]:
 
 def DistributedOptimizer(optimizer: Any, op: str = "mean", wire: str = "float32") -> Any:
     """Makes an optimizer apply the ranks' reduced gradients, and returns the same object with its
-    settings and state. Compile the model with it, even if it was compiled before.
+    settings and state. Compile the model with it, even if the model was compiled before.
 
     For Keras 3 on TensorFlow, without jit_compile, and tf_keras, in model.fit and in loops. A saved
     model loads with the plain optimizer. Under mixed_float16 all ranks apply a step, or none does.
@@ -76,7 +76,7 @@ def DistributedOptimizer(optimizer: Any, op: str = "mean", wire: str = "float32"
         Errors of the operations, when gradients are applied.
     """
     if op not in ("mean", "sum"):
-        raise invalid(f"op={op!r}: must be 'mean' or 'sum'")
+        raise invalid(f"op={op!r}: it must be 'mean' or 'sum'")
     inmost = innermost(optimizer)
     method = method_of(inmost, _MARK)
     if method == "apply":
@@ -115,8 +115,8 @@ def _all_finite(finite: Any) -> Any:
 class DistributedGradientTape(tf.GradientTape):
     """A tf.GradientTape whose gradient() is reduced over the ranks.
 
-    Takes a tape's arguments, and `op` and `wire` as in allreduce(). Each tape starts a step: see
-    next_step().
+    Accepts the arguments of tf.GradientTape, and `op` and `wire` as in allreduce(). Each tape
+    starts a step: see next_step().
     """
 
     def __init__(self, *args: Any, op: str = "mean", wire: str = "float32", **kwargs: Any):
@@ -138,8 +138,8 @@ class DistributedGradientTape(tf.GradientTape):
 
 def CheckpointCallback(steps: Any, save: Callable[[Any], object], every: int = 100) -> Any:
     """A Keras callback for model.fit over in_step(feed=...): rank 0 calls save(model) every `every`
-    steps and at the end of fit(); this marks the rows of the steps so far as safe on all ranks, so
-    that a cluster with restart=True does not send them again.
+    steps and at the end of fit(); the callback then marks the rows of all steps so far as safe on
+    all ranks, so that a cluster with restart=True does not send them again.
 
     Args:
         steps: the result of in_step(). save: writes the model atomically: to a temporary name, then
@@ -156,7 +156,7 @@ def CheckpointCallback(steps: Any, save: Callable[[Any], object], every: int = 1
             self.of_epoch = 0
 
         def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-            # With steps_per_execution, the last step of several.
+            # With steps_per_execution, `batch` is the last of several steps.
             self.done += batch + 1 - self.of_epoch
             self.of_epoch = batch + 1
             if self.done >= self.safe + every:
@@ -169,7 +169,7 @@ def CheckpointCallback(steps: Any, save: Callable[[Any], object], every: int = 1
         def keep(self) -> None:
             if group.rank() == 0:
                 save(self.model)
-            # Rows that are safe on any rank are in the checkpoint.
+            # A barrier: no rank marks rows as safe before the checkpoint is written.
             allreduce(tf.zeros([1]), "max", name="checkpoint")
             steps.commit(min(self.done, steps.given))  # the last execution may have fewer steps
             self.safe = self.done
@@ -178,7 +178,7 @@ def CheckpointCallback(steps: Any, save: Callable[[Any], object], every: int = 1
 
 
 def MetricAverageCallback() -> Any:
-    """A Keras callback: at the end of an epoch the logs hold the mean over the ranks.
+    """A Keras callback: at the end of each epoch, averages the values of the logs over the ranks.
 
     Put it before callbacks that read the logs.
     """

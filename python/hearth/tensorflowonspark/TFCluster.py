@@ -24,7 +24,7 @@ from hearth.tensorflowonspark.roles import make_template
 
 logger = logging.getLogger(__name__)
 
-# For programs that read it; failures are raised, so it is never set.
+# For programs that read it. It is never set, because failures are raised.
 tf_status: dict[str, Any] = {}
 
 # If set to 1, a failure in run() or shutdown() ends the driver as in TensorFlowOnSpark:
@@ -40,14 +40,14 @@ class InputMode:
 
 
 def _upstreams(name: str) -> property:
-    """A Cluster's attribute under upstream's name."""
+    """A Cluster's attribute under TensorFlowOnSpark's name."""
     return property(lambda self: getattr(self, name))
 
 
 class TFCluster(Cluster):
     """A running cluster, returned by run(). Thread-safe; `with` ends it."""
 
-    # Instances replace them; programs may look for the names in the class.
+    # Defaults that instances replace, because programs may look for the names in the class.
     input_mode: int | None = None
     queues: Sequence[str] = ()
     server: Any = None
@@ -72,10 +72,10 @@ class TFCluster(Cluster):
         """Feeds all rows to the nodes; returns when they are consumed.
 
         Args:
-            dataRDD: an RDD, a DataFrame (columnar all the way), or a DStream (returns at once).
-            num_epochs: number of passes over the rows; 0 means 10. Later epochs are replayed by the
-                nodes from their disks, unless the cluster may restart.
-            feed_timeout: seconds without a node taking rows; -1: no limit.
+            dataRDD: an RDD, a DataFrame (sent in columns), or a DStream (returns at once).
+            num_epochs: number of passes over the rows; 0 means 10. In later epochs the nodes replay
+                the rows from their disks, unless the cluster may restart.
+            feed_timeout: seconds for which a node may take no rows; -1: no limit.
             qname: the feed.
 
         Raises: as Cluster.train().
@@ -88,13 +88,14 @@ class TFCluster(Cluster):
     def inference(  # type: ignore[override]  # upstream's positional arguments
         self, dataRDD: Any, feed_timeout: float = 600, qname: str = "input", *, schema: Any = None
     ) -> Any:
-        """The nodes' results, one per row and in order within each partition; lazily.
+        """The nodes' results, one per row and in order within each partition; computed lazily.
 
         Args:
-            dataRDD: an RDD or a DataFrame (columnar on its way to the nodes).
-            feed_timeout: seconds without any result; -1: no limit.
+            dataRDD: an RDD or a DataFrame (sent in columns).
+            feed_timeout: seconds for which no result may arrive; -1: no limit.
             qname: the feed.
-            schema: of the results, which are then a DataFrame; required with Spark Connect.
+            schema: schema of the results, which are then returned as a DataFrame; required with
+                Spark Connect.
 
         Returns:
             An RDD of the results, or a DataFrame.
@@ -109,9 +110,10 @@ class TFCluster(Cluster):
         Thread-safe; later calls only raise the same failure.
 
         Args:
-            ssc: a StreamingContext, which is stopped first, once the cluster was asked to stop.
+            ssc: a StreamingContext, which is stopped first, once a stop of the cluster is
+                requested.
             grace_secs: seconds for ps and evaluator to end by themselves after the workers.
-            timeout: seconds for all of it; -1: no limit.
+            timeout: seconds for the whole shutdown; -1: no limit.
 
         Raises: as Cluster.shutdown().
         """
@@ -142,7 +144,7 @@ def run(
     Args:
         sc: the SparkContext, or a SparkSession (Spark Connect: DataFrames only).
         map_fun: the main function, map_fun(tf_args, ctx), run by every node.
-        tf_args: its first argument; a list becomes the node's sys.argv.
+        tf_args: map_fun's first argument; a list becomes the node's sys.argv.
         num_executors: number of nodes of all roles.
         num_ps: number of parameter servers among them.
         tensorboard: whether to start TensorBoard on the first worker.
@@ -153,14 +155,14 @@ def run(
         reservation_timeout: seconds for all nodes to start.
         queues: names of the feeds; "output" and "error" exist for programs that name them.
         eval_node: make one node the evaluator (InputMode.TENSORFLOW).
-        release_port: free each node's port just before map_fun; else ctx.release_port() does.
-        restart: if an executor is lost, or a node killed by SIGKILL, train() and shutdown() start
-            all nodes again, with ctx.restart_count one higher, and send all rows again that are
-            not safe (see DataFeed.commit). main_fun resumes from its own checkpoint.
+        release_port: free each node's port before map_fun runs; False: ctx.release_port() does.
+        restart: if an executor is lost, or a node is killed by SIGKILL, train() and shutdown()
+            start all nodes again, with ctx.restart_count one higher, and send again all rows that
+            are not safe (see DataFeed.commit). main_fun resumes from its own checkpoint.
 
     Raises:
         AssertionError: the roles do not add up to num_executors.
-        ReservationTimeoutError: not all nodes started; says which, and possible reasons.
+        ReservationTimeoutError: not all nodes started; names them, with possible reasons.
         NodeError: a node failed while it started.
     """
     background = input_mode == InputMode.SPARK

@@ -1,6 +1,6 @@
-"""Named queues and values shared by several processes, for programs that feed themselves.
+"""Named queues and values that several processes share, for programs that fill their own queues.
 
-A cluster's own feed does not use it (see feed_server). Connections authenticate with `authkey`
+A cluster's feed does not use a TFManager (see feed_server). Connections authenticate with `authkey`
 before anything is read.
 """
 
@@ -16,7 +16,7 @@ class TFManager(BaseManager):
     """get_queue(name), get(key) and set(key, value), from any process that knows the key."""
 
 
-# Data in a manager's process, and the manager that start() made in this one.
+# The manager that start() created in this process; in a manager's process, its data.
 mgr: TFManager | None = None
 qdict: dict[str, JoinableQueue[Any]] = {}
 kdict: dict[str, object] = {}

@@ -15,7 +15,7 @@ logger = logging.getLogger(__name__)
 
 
 class _Context(Protocol):
-    """What these functions need of a main function's context."""
+    """The attributes of a main function's context that these functions use."""
 
     defaultFS: str
     working_dir: str
@@ -66,14 +66,15 @@ def release_port(ctx: _Context) -> None:
 
 
 class _AsDataset:
-    """Methods that feeds have in TensorFlow programs only."""
+    """Methods that feeds have only in TensorFlow programs."""
 
     def as_dataset(self, batch_size: int, output_signature: Any = None) -> Any:
         """A tf.data.Dataset of minibatches in the form of next_numpy().
 
         Args:
             batch_size: rows of a minibatch; the last one may be smaller.
-            output_signature: of a minibatch; None: inferred from the first one, for which it waits.
+            output_signature: signature of a minibatch; None: waits for the first minibatch, and
+                infers the signature from it.
         """
         from hearth.tensorflowonspark import datasets
 
@@ -92,4 +93,4 @@ class DataFeed(_AsDataset, data_feed.DataFeed):
 
 
 class FileFeed(_AsDataset, file_feed.FileFeed):
-    """The rows of files that a node reads itself."""
+    """The rows of files, which a node reads without Spark."""

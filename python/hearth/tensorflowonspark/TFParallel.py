@@ -25,20 +25,21 @@ def run(
     num_executors: int,
     use_barrier: bool = True,
 ) -> None:
-    """Runs map_fn(tf_args, ctx) in `num_executors` tasks, in fresh processes; waits for their end.
+    """Runs map_fn(tf_args, ctx) in `num_executors` tasks, in new processes; waits until all have
+    ended.
 
     Sets worker_num, executor_id, num_workers, defaultFS and working_dir of ctx.
 
     Args:
         sc: the SparkContext, or a SparkSession.
         map_fn: the function.
-        tf_args: its first argument; a list becomes sys.argv.
+        tf_args: map_fn's first argument; a list becomes sys.argv.
         num_executors: number of instances.
-        use_barrier: start all at the same time, or none.
+        use_barrier: start all instances at the same time, or none.
 
     Raises:
-        ClusterError: an instance failed (with its traceback), or with a barrier: Spark has fewer
-            task slots.
+        ClusterError: an instance failed (the message has its traceback), or with a barrier: Spark
+            has too few task slots.
         ValueError: num_executors is less than 1.
     """
     if num_executors < 1:
@@ -76,7 +77,8 @@ def run(
 
 
 def _check_slots(context: Any, needed: int) -> None:
-    """Reports at once what Spark reports after retries of a barrier stage that does not fit."""
+    """Raises at once the error that Spark reports only after retries of a barrier stage without
+    enough slots."""
     from pyspark.sql import SparkSession
 
     from hearth.spark import preflight

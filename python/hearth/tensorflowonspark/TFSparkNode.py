@@ -1,6 +1,6 @@
 """The parts of a cluster that run in Spark's tasks: start a node, feed it, end the feed.
 
-Each function returns the body of a mapPartitions or foreachPartition, for TFCluster.
+Each function returns a function for mapPartitions or foreachPartition.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from hearth.tensorflowonspark import TFNode
 
 
 def _alias(name: str) -> property:
-    """An attribute under upstream's name."""
+    """An attribute under TensorFlowOnSpark's name."""
     return property(lambda self: getattr(self, name), lambda self, v: setattr(self, name, v))
 
 
@@ -47,7 +47,7 @@ class TFNodeContext(NodeContext):
 
     @classmethod
     def of_node(cls, **values: Any) -> TFNodeContext:
-        """The context of a running node; `values` are those of a NodeContext."""
+        """The context of a running node; `values`: the fields of a NodeContext."""
         register_when_imported()
         context = cls.__new__(cls)
         NodeContext.__init__(context, **values)
@@ -88,7 +88,7 @@ class TFNodeContext(NodeContext):
 
 
 class TFSparkNode:
-    """For programs that read it; a node's state is in its own process."""
+    """For programs that read its attributes. A node's state is in the node's process."""
 
     mgr = None
     cluster_id = None
@@ -127,15 +127,16 @@ def run(
 
     Args:
         fn: the main function, fn(tf_args, ctx).
-        tf_args: its first argument; a list becomes sys.argv.
-        cluster_meta: made by TFCluster.run: id, token, cluster_template, coordinator, ...; others
-            are refused.
+        tf_args: fn's first argument; a list becomes sys.argv.
+        cluster_meta: created by TFCluster.run: id, token, cluster_template, coordinator, ...; other
+            dicts are refused.
         tensorboard: whether to start TensorBoard on the first worker.
         log_dir: TensorBoard's log directory.
         queues: names of the feeds.
-        background: the task returns when the node's program has started; else when it has ended.
+        background: the task returns when the node's program has started; otherwise when it has
+            ended.
 
-    The body raises ValueError if TFCluster.run did not make `cluster_meta`.
+    The body raises ValueError if TFCluster.run did not create `cluster_meta`.
     """
     options = node_options(tf_args, queues, background)
     options = replace(options, tensorboard=bool(tensorboard), log_dir=log_dir)
@@ -143,12 +144,12 @@ def run(
 
 
 def node_program(fn: Any, tf_args: Any) -> NodeProgram:
-    """The program of a node, with a context that has upstream's names."""
+    """The program of a node, with a context that has TensorFlowOnSpark's names."""
     return NodeProgram(fn, tf_args, TFNodeContext.of_node)
 
 
 def node_options(tf_args: Any, queues: Sequence[str] = (), background: bool = False) -> NodeOptions:
-    """Options from upstream's arguments; TFCluster.run adds the rest."""
+    """Options from TensorFlowOnSpark's arguments; TFCluster.run adds the other options."""
     return NodeOptions(
         queues=tuple(name for name in queues if name != "error"),
         background=background,
@@ -173,13 +174,13 @@ def train(
     feed_timeout: float = 600,
     qname: str = "input",
 ) -> Callable[[Iterator[Any]], Iterator[bool]]:
-    """The body of a feed job: yields whether the node is finished.
+    """The body of a feed job: yields whether the node needs no more rows.
 
-    The RDD's elements are the rows; TFCluster.train sends Spark's own pickles instead, and keeps
-    several attempts of a partition apart.
+    The RDD's elements are the rows; TFCluster.train sends Spark's pickles instead, and
+    distinguishes attempts of a partition.
 
     Raises:
-        ValueError: TFCluster.run did not make `cluster_info`.
+        ValueError: TFCluster.run did not create `cluster_info`.
     """
     from hearth.cluster.task.feed_task import feed
     from hearth.rows.pickles import batches_of_pickles, pickle_rows
@@ -197,7 +198,7 @@ def train(
 def inference(
     cluster_info: Sequence[Mapping[str, Any]], feed_timeout: float = 600, qname: str = "input"
 ) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    """The body of an inference: yields one result per row, in order."""
+    """The body of an inference job: yields one result per row, in order."""
     from hearth.cluster.task import feed_task
     from hearth.rows.pickles import batches_of_pickles, pickle_rows
 
@@ -216,7 +217,7 @@ def shutdown(
     grace_secs: float = 0,
     queues: Sequence[str] = ["input"],
 ) -> Callable[[Iterator[Any]], Iterator[bool]]:
-    """For API compatibility: the driver ends feeds; yields True."""
+    """Only yields True, for API compatibility, because the driver ends the feeds."""
 
     def nothing_to_do(iterator: Iterator[Any]) -> Iterator[bool]:
         yield True

@@ -10,8 +10,8 @@ __version__ = "2.2.5"
 
 
 def _warn_of_upstream() -> None:
-    """Warns if TensorFlowOnSpark itself is installed: both have the package tensorflowonspark, with
-    files of the same names."""
+    """Warns if TensorFlowOnSpark itself is installed, because both install a package
+    tensorflowonspark, with files of the same names."""
     try:
         found = metadata.version("tensorflowonspark")
     except metadata.PackageNotFoundError:

@@ -14,11 +14,11 @@ from hearth.tensorflowonspark import tensor_names
 def export_saved_model(model: Any, export_dir: str, is_chief: bool = False) -> None:
     """Writes a Keras model (Keras 3 or tf_keras) as a SavedModel.
 
-    The outputs of its signature have the names of their layers ("dense_1"), as has the input of a
-    Sequential model ("dense_input"); a model without a graph of layers has Keras's names.
+    The outputs of its signature are named after their layers ("dense_1"), and so is the input of a
+    Sequential model ("dense_input"). A model without a graph of layers keeps Keras's names.
 
-    Only the chief writes to `export_dir`; other workers, which may have to save under a
-    distribution strategy, write to a temporary folder.
+    Only the chief writes to `export_dir`. Other workers write to a temporary folder, because under
+    a distribution strategy they may have to save, too.
     """
     if is_chief:
         _export(model, export_dir)

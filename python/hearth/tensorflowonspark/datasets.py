@@ -12,7 +12,7 @@ from hearth.errors import invalid
 
 
 def as_dataset(feed: Any, batch_size: int, output_signature: Any) -> Any:
-    """Implements AsDataset.as_dataset()."""
+    """Implements as_dataset() of feeds."""
     import tensorflow as tf
 
     def batches() -> Iterator[Any]:
@@ -29,14 +29,15 @@ def as_dataset(feed: Any, batch_size: int, output_signature: Any) -> Any:
         source = itertools.chain([first], source)
         output_signature = tf.nest.map_structure(_spec, first)
     found = tf.data.Dataset.from_generator(lambda: source, output_signature=output_signature)
-    # The rows are this node's share; a strategy that shards the dataset would drop most of them.
+    # The rows are already this node's share; a strategy that shards the dataset would drop most of
+    # them.
     options = tf.data.Options()
     options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
     return found.with_options(options)
 
 
 def _spec(array: np.ndarray) -> Any:
-    """The spec of minibatches like this one, with any number of rows."""
+    """The spec of minibatches with this array's type and shape, and any number of rows."""
     import tensorflow as tf
 
     kind = tf.string if array.dtype.kind in "OSU" else array.dtype

@@ -3,8 +3,8 @@
     dfutil.saveAsTFRecords(df, "hdfs:///rows")        # or a local folder
     df = dfutil.loadTFRecords(sc, "hdfs:///rows")
 
-Files of saveAsTFRecords are read with the schema that it writes to their folder; for other files
-the schema is inferred, as in TensorFlowOnSpark.
+Files of saveAsTFRecords are read with the schema that saveAsTFRecords writes to their folder. For
+other files the schema is inferred, as in TensorFlowOnSpark.
 """
 
 from __future__ import annotations
@@ -46,22 +46,24 @@ def isLoadedDF(df: Any) -> bool:
 def saveAsTFRecords(df: Any, output_dir: str, *, round_doubles: bool = False) -> None:
     """Writes the rows as TFRecord files part-r-00000, ..., one per partition.
 
-    Numbers, booleans, strings, binaries and arrays of them; a null becomes a missing feature.
+    Columns may be numbers, booleans, strings, binaries, and arrays of these; a null becomes a
+    missing feature.
 
     The folder may be on any file system that pyarrow (hdfs, s3, gs, ...) or fsspec knows. If Spark
-    runs a task several times, the first attempt to finish makes the file. The files appear when all
-    are complete; a failed job leaves none.
+    runs a task several times, the first attempt to finish provides the file. The files appear once
+    all are complete; a failed job leaves no files.
 
     Args:
-        round_doubles: write double columns as the 32-bit floats that an example holds.
+        round_doubles: write double columns as 32-bit floats, the only floats that an example
+            supports.
 
     Raises:
-        ValueError: a column of another type or name, or an unknown file system.
+        ValueError: a column has an unsupported type or name, or the file system is unknown.
         FileExistsError: the folder already has files.
     """
     check_types(df.schema, round_doubles)
     spark = df.sparkSession
-    # Needed to make the folder, too.
+    # Creating the folder needs the tokens, too.
     tokens = None if is_local(output_dir, spark) else forward_tokens(spark)
     target = tfrecord_files.prepare_folder(spark, output_dir, df.schema.json())
     task = partial(_write_partition, target, tokens)
@@ -122,7 +124,8 @@ def _write_partition(
 
 
 def _check_floats(batch: Any) -> None:
-    """Raises ValueError that names a column with a double outside the range of 32-bit floats."""
+    """Raises ValueError for a double outside the range of 32-bit floats; the message names its
+    column."""
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         values = column.flatten() if pa.types.is_list(column.type) else column
         if pa.types.is_float64(values.type):
@@ -145,10 +148,11 @@ def _read_files(schema_json: str, batches: Iterator[Any]) -> Iterator[Any]:
 def toTFExample(
     dtypes: Sequence[tuple[str, str]],
 ) -> Callable[[Iterable[Any]], Iterator[tuple[bytearray, None]]]:
-    """A function of an iterator of rows, giving (serialized tf.train.Example, None) for each.
+    """Returns a function that converts an iterator of rows to (serialized tf.train.Example, None)
+    pairs.
 
     Args:
-        dtypes: (column, Spark type name) pairs, as DataFrame.dtypes gives them.
+        dtypes: (column, Spark type name) pairs, as in DataFrame.dtypes.
     """
     import tensorflow as tf
 
@@ -180,7 +184,8 @@ def fromTFExample(
     iter: Iterable[tuple[Any, Any]],
     binary_features: Sequence[str] = [],
 ) -> list[Any]:
-    """Rows of (serialized tf.train.Example, anything) pairs, columns ordered by name."""
+    """Converts (serialized tf.train.Example, anything) pairs to rows, with the columns ordered by
+    name."""
     import tensorflow as tf
     from pyspark.sql import Row
 
@@ -201,7 +206,7 @@ def infer_schema(
     example: Any,
     binary_features: Sequence[str] = [],
 ) -> Any:
-    """The StructType of a tf.train.Example, columns in the order of their names."""
+    """The StructType of a tf.train.Example, with the columns ordered by name."""
     from pyspark.sql.types import StructField, StructType
 
     fields = []

@@ -9,11 +9,12 @@ from typing import Any
 
 from hearth.files.uri import local_path
 
-# Files that TensorFlow reads in a SavedModel's folder; a program may keep checkpoints there, too.
+# Files that TensorFlow reads in a SavedModel's folder. Others, such as a program's checkpoints, are
+# not hashed.
 _PARTS = ("saved_model.pb", "saved_model.pbtxt", "variables", "assets", "assets.extra")
 _READ_BYTES = 4 << 20
-# A younger file may be modified again without a new modification time: file systems have coarse
-# timestamps, and clocks differ.
+# Age from which a file's modification time is reliable. A younger file may be modified again
+# without a new modification time, because timestamps are coarse and clocks differ.
 _SETTLED_NS = 10_000_000_000
 
 _known: dict[str, tuple[list[Any], str]] = {}  # states and hash of files, by path
@@ -57,7 +58,7 @@ def _hashed(root: str, state: list[Any]) -> str:
 
     found = hashlib.sha256()
     for file, length, _ in state:
-        # A copy at another path is the same model.
+        # Without `root`, because a copy in another folder is the same model.
         found.update(f"{file.removeprefix(root)}\0{length}\0".encode())
         with tf.io.gfile.GFile(file, "rb") as opened:
             while block := opened.read(_READ_BYTES):

@@ -140,7 +140,8 @@ class TFModel(
     HasTagSet,
     SavedStage,
 ):
-    """Applies a SavedModel or a Keras 3 `.keras` file to each row, loaded once per worker."""
+    """Applies a SavedModel or a Keras 3 `.keras` file to each row. Loads it once per Python
+    worker."""
 
     keep_columns = Param(
         Params._dummy(), "keep_columns", "Keep the input's columns", TypeConverters.toBoolean

@@ -1,4 +1,4 @@
-"""Applies saved models to Arrow batches: loaded once per Python worker, outputs by name."""
+"""Applies saved models to Arrow batches. Each Python worker loads a model once."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _TEXTS: dict[type, str] = {str: "string", bytes: "binary"}
 
 @dataclass(frozen=True)
 class ModelSpec:
-    """A model, and the mapping of columns to its tensors; travels in Spark's task closure.
+    """A model, and the mapping of columns to its tensors; sent in Spark's task closure.
 
-    `digest`: of the model's files when transform() was called; empty: not checked.
+    `digest`: hash of the model's files when transform() was called; empty: not checked.
     """
 
     path: str
@@ -39,14 +39,15 @@ class ModelSpec:
     inputs: Mapping[str, str]  # tensor by column
     outputs: Mapping[str, str]  # column by tensor; empty: all outputs under their names
     batch_size: int
-    # Task-side names of the columns that stay, and of `inputs` if they differ.
+    # Names that the tasks use: of the columns that stay, and of `inputs` if they differ.
     kept: tuple[str, ...] = ()
     read: Mapping[str, str] = field(default_factory=dict)
     digest: str = ""
 
 
 class LoadedModel:
-    """A model as a function of named arrays. `columns`: (output, its column), by requested name."""
+    """A model as a function of named arrays. `columns`: (output, its column) pairs, ordered by the
+    requested names."""
 
     def __init__(self, spec: ModelSpec):
         """Loads the model. Raises ValueError for an unknown signature or tensor."""
@@ -112,7 +113,8 @@ class LoadedModel:
         """The outputs in the order of `columns`, for columns of a minibatch.
 
         Raises:
-            ValueError: a value or shape does not fit a tensor, or there is no output for each row.
+            ValueError: a value or shape does not fit a tensor, or an output does not have one value
+                per row.
         """
         rows = len(next(iter(arrays.values())))
         tensors = {self.inputs[name]: self._array(array, name) for name, array in arrays.items()}
@@ -126,7 +128,7 @@ class LoadedModel:
         return [found[tensor] for tensor, _ in self.columns]
 
     def _array(self, array: np.ndarray, column: str) -> np.ndarray:
-        """A column of a minibatch for its tensor: flat ones are reshaped."""
+        """Converts a column of a minibatch to the type and shape of its tensor."""
         shape, kind = self.shapes[self.inputs[column]]
         if (array.dtype == object) != (kind.name == "string"):
             first = next(iter(array.flat), None)
@@ -148,7 +150,7 @@ class LoadedModel:
             ) from None
 
     def predict(self, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """The outputs for a minibatch, by tensor; the first dimension is rows."""
+        """The outputs for a minibatch, by tensor; the first dimension is the rows."""
         import tensorflow as tf
 
         tensors = {
@@ -171,10 +173,10 @@ def _model(spec: ModelSpec) -> LoadedModel:
     """The model, cached in this process by the content of its files.
 
     Raises:
-        ValueError: its files differ from those that transform() found.
+        ValueError: the files differ from those that transform() found.
     """
     digest = spec.digest or model_files.digest(spec.path)
-    # Kept columns do not affect the model.
+    # Columns and batch size do not affect the model.
     key = repr(replace(spec, digest=digest, kept=(), read={}, batch_size=0))
     return kept("tensorflow", key, lambda: _loaded(spec, digest))
 
@@ -227,7 +229,8 @@ def _describe(spec: ModelSpec) -> Callable[..., Iterator[Any]]:
                     for tensor, name in model.columns
                 ]
             except ValueError as error:
-                # Spark would retry a failed task, which loads TensorFlow each time.
+                # Not raised here, because Spark would retry the failed task, and load TensorFlow
+                # each time.
                 found = [{"refused": str(error)}]
             yield pa.RecordBatch.from_pylist(found, schema)
 
@@ -235,7 +238,7 @@ def _describe(spec: ModelSpec) -> Callable[..., Iterator[Any]]:
 
 
 def _spark_type(output: Any) -> str:
-    """A scalar for one value per row, else nested arrays, also for shape (rows, 1)."""
+    """A scalar type for shape (rows,), otherwise nested arrays, even for shape (rows, 1)."""
     return results.spark_type(*_kind_of(output))
 
 

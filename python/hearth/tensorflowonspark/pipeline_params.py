@@ -25,7 +25,8 @@ class TFTypeConverters:
 
     @staticmethod
     def toInputMode(value: Any) -> int:
-        """InputMode.SPARK, as a pipeline's rows come from its DataFrame. Raises ValueError."""
+        """Raises ValueError for InputMode.TENSORFLOW, because a pipeline's rows come from its
+        DataFrame."""
         from hearth.tensorflowonspark.TFCluster import InputMode
 
         if value == InputMode.TENSORFLOW:

@@ -9,7 +9,7 @@ from hearth.tensorflowonspark import marker
 
 
 class QueueSource:
-    """Rows of a TFManager's queue, one by one: None ends the feed."""
+    """The rows of a TFManager's queue, one element each; None ends the feed."""
 
     def __init__(self, queue: Any, results: Any):
         self._queue = queue
@@ -39,10 +39,10 @@ class QueueSource:
     taken = 0
 
     def commit(self, rows: int | None = None) -> None:
-        """Does nothing: no sender would repeat the rows."""
+        """Does nothing, because no sender would repeat the rows."""
 
     def terminate(self) -> None:
-        """Drains the queue; the program that fills it checks the state."""
+        """Drains the queue; the program that fills the queue must check the manager's state."""
         while not self._queue.empty():
             self._queue.get()
             self._queue.task_done()

@@ -1,4 +1,4 @@
-"""The roles of TensorFlow's nodes, from a program's numbers."""
+"""Assigns TensorFlow's roles to nodes, from the numbers that a program passes."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Names of a Keras model's inputs and outputs.
 
 Keras 2 names them after layers ("dense_input", "dense_1"), Keras 3 by numbers and tensors
-("output_0", "keras_tensor"). A model that is exported here has the layers' names, and a file that
-lists the other names of the same tensors.
+("output_0", "keras_tensor"). A model that compat.export_saved_model() writes has the layers' names,
+and a file that lists the other names of the same tensors.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ class TensorNames:
 
 
 def find(name: str, known: Collection[str], groups: tuple[tuple[str, ...], ...]) -> str | None:
-    """The name among `known` of the tensor called `name`; None if there is none."""
+    """The name in `known` of the tensor that is called `name` in one of `groups`; None if there is
+    none."""
     if name in known:
         return name
     others = next((group for group in groups if name in group), ())
@@ -35,9 +36,9 @@ def find(name: str, known: Collection[str], groups: tuple[tuple[str, ...], ...])
 
 
 def names_of(model: Any) -> TensorNames | None:
-    """The names of a Keras model's tensors, the layers' first.
+    """The names of a Keras model's tensors; names of layers come first.
 
-    None if it has no graph of layers, or names its outputs in a dict.
+    None if the model has no graph of layers, or returns its outputs in a dict.
     """
     inputs, outputs = getattr(model, "inputs", None), getattr(model, "outputs", None)
     if not inputs or not outputs or isinstance(getattr(model, "output", None), dict):
@@ -52,7 +53,8 @@ def names_of(model: Any) -> TensorNames | None:
 
 
 def _input_names(model: Any, tensor: Any) -> tuple[str, ...]:
-    """A Sequential model without a named input gets Keras 2's name: "dense_input"."""
+    """The names of an input; a Sequential model's unnamed input gets Keras 2's name,
+    "dense_input"."""
     own = tensor.name
     if not hasattr(model, "add"):
         return (own,)
@@ -70,7 +72,7 @@ def write(names: TensorNames, folder: str) -> None:
 
 
 def read(folder: str, outputs: Collection[str]) -> TensorNames:
-    """The names written by write(); without them, a single output is named "output_0".
+    """The names that write() wrote. Without that file, a single output is also called "output_0".
 
     Raises:
         ValueError: the file is damaged.

@@ -21,8 +21,9 @@ def single_node_env(
     """Lets a single process use `num_gpus` GPUs and find Hadoop's classes.
 
     Args:
-        num_gpus: GPUs to use; fewer, or none, if the host has no more.
-        worker_index: which block of GPUs, among the processes of this host; negative: any.
+        num_gpus: number of GPUs to use, all of which must be free; none if the host has no GPU.
+        worker_index: this process's number on the host, which selects its block of GPUs; negative:
+            random GPUs.
         nodes: ignored, for callers that pass it.
     """
     add_hadoop_classpath()
@@ -34,7 +35,7 @@ def single_node_env(
 
 
 def get_ip_address() -> str:
-    """This host's address on the interface of its default route; 127.0.0.1 without one."""
+    """This host's address on the interface of its default route; 127.0.0.1 if it has none."""
     return addresses.own_address()
 
 

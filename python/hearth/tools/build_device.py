@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """As main(), but raises errors."""
+    """Like main(), but raises errors."""
     parser = argparse.ArgumentParser(
         prog="hearth build-device", description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -1,4 +1,4 @@
-"""Finds the shared libraries that compiled parts need and other hosts may lack, by ldd."""
+"""Finds, with ldd, the shared libraries that compiled parts need and that other hosts may lack."""
 
 from __future__ import annotations
 
@@ -17,17 +17,18 @@ _EVERYWHERE = re.compile(
     r"(linux-vdso|ld-linux.*|libc|libm|libdl|libpthread|librt|libutil|libresolv|libnsl|libanl"
     r"|libgcc_s|libstdc\+\+)\.so"
 )
-# TensorFlow's library is loaded already in the process that loads the plug-in.
+# TensorFlow's library, which is already loaded in the process that loads the plug-in.
 _OF_THE_LOADER = re.compile(r"libtensorflow")
 _FOUND = re.compile(r"^\s*(\S+) => (.+?) \(0x[0-9a-f]+\)$")
 _MISSING = re.compile(r"^\s*(\S+) => not found$")
 
 
 def libraries_of(files: Iterable[Path]) -> dict[str, Path]:
-    """Paths by name of the libraries that `files` need, directly or not, except those of any Linux.
+    """Paths by name of the libraries that `files` need, directly or indirectly, except those that
+    any Linux has.
 
     Raises:
-        HearthError: one is missing, or ldd is not installed.
+        HearthError: a library is missing, or ldd is not installed.
     """
     paths = [str(file) for file in files]
     if not paths:

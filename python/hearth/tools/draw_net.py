@@ -68,12 +68,13 @@ def layer_label(layer: Layer, display_lr: bool = False) -> list[str]:
 
 
 def box_text(layer: Layer, rankdir: str, display_lr: bool = False) -> str:
-    """The text in a layer's box: in lines for a horizontal net, in one line for a vertical one."""
+    """The text in a layer's box: several lines in a horizontal net, one line in a vertical net."""
     return ("\n" if rankdir in ("LR", "RL") else " ").join(layer_label(layer, display_lr))
 
 
 def edge_label(layer: Layer) -> str:
-    """A layer's label at its tops: the number of outputs, or the batch size of a data layer."""
+    """The label of the edges to a layer's tops: the number of outputs, or a data layer's batch
+    size."""
     for param in ("convolution_param", "inner_product_param", "embed_param", "recurrent_param"):
         if "num_output" in layer.get(param, {}):
             return str(layer[param]["num_output"])
@@ -107,7 +108,7 @@ def to_dot(
     """The net as text in Graphviz's DOT language.
 
     Args:
-        net: the fields of a NetParameter in today's format, as parse_prototxt gives them.
+        net: the fields of a NetParameter in the current format, as parse_prototxt returns them.
         rankdir: direction: LR (left to right), TB (top to bottom), BT or RL.
         label_edges: label edges with outputs and batch sizes.
         display_lr: show each parameter's lr_mult in its layer's box.
@@ -137,7 +138,7 @@ def to_dot(
 
 
 def read_net(prototxt: str, phase: str = "ALL") -> dict[str, Any]:
-    """Parses a net, also in old formats, with the layers of one phase or all.
+    """Parses a net in the current or an old format; returns the layers of one phase, or all layers.
 
     Raises:
         ValueError: the text is not a net.
@@ -193,7 +194,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command line; an error is one line on stderr and status 1."""
+    """Runs the command line. Prints an error in one line on stderr, and returns status 1."""
     options = _parser().parse_args(arguments)
     try:
         net = read_net(Path(options.net).read_text(), options.phase)

@@ -54,7 +54,7 @@ def image_tag(np_array: np.ndarray) -> str:
 
 
 def get_image(image: Any) -> str:
-    """An image file's bytes, also as Spark's array<byte>, as an HTML element."""
+    """An image file's bytes, which may be Spark's array<byte>, as an HTML element."""
     if isinstance(image, list):
         data = bytes(byte & 0xFF for byte in image)
     else:
@@ -96,7 +96,7 @@ def _image_tag(row: Any) -> str:
 
 
 def _table(heads: tuple[str, ...], rows: list[tuple[Any, ...]]) -> Html:
-    """`rows` end with an image."""
+    """An HTML table; each row ends with an image's element."""
     lines = ["<tr>" + "".join(f"<th>{head}</th>" for head in heads) + "</tr>"]
     for *texts, image in rows:
         cells = [*(html.escape(str(text)) for text in texts), image]

@@ -44,9 +44,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """As main(), but raises errors."""
+    """Like main(), but raises errors."""
     flags = _parser().parse_args(list(arguments))
-    program = program_of(flags.program)  # finds errors before minutes of packing
+    program = program_of(flags.program)  # raises errors before packing, which takes minutes
     target = Path(flags.output).absolute()
     if not target.parent.is_dir():
         raise HearthError(f"-o {flags.output}: the folder {target.parent} does not exist")

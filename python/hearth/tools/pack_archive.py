@@ -1,4 +1,4 @@
-"""Archives for Spark's --archives: their entries, and writing them."""
+"""Writes archives for Spark's --archives."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LEVEL = 6
 
 @dataclass(frozen=True)
 class Entry:
-    """A file or link of an archive: its name, and its path or content."""
+    """A file or link of an archive: its name in the archive, and its local path or its content."""
 
     name: str
     path: Path | None = None
@@ -43,18 +43,19 @@ class Written:
 
 
 def files_below(folder: Path, name: str, caches: bool = False) -> Iterator[Entry]:
-    """All files of a folder under another name; Python's `caches` on request."""
+    """All files of a folder, under another name; with `caches` including Python's caches."""
     for parent, folders, files in os.walk(folder):
         folders[:] = sorted(part for part in folders if caches or part != "__pycache__")
         here = Path(parent)
         links = [part for part in folders if (here / part).is_symlink()]
-        place = f"{name}/{here.relative_to(folder)}".removesuffix("/.")
+        folder_name = f"{name}/{here.relative_to(folder)}".removesuffix("/.")
         for file in sorted([*files, *links]):
-            yield Entry(f"{place}/{file}", here / file)
+            yield Entry(f"{folder_name}/{file}", here / file)
 
 
 def write_archive(target: Path, entries: Iterable[Entry]) -> Written:
-    """Writes the archive under a temporary name first, so that a partial one never has its name.
+    """Writes the archive under a temporary name first, so that a partial archive never has the
+    final name.
 
     Raises:
         HearthError: the name has none of SUFFIXES, or the file cannot be written.
@@ -80,7 +81,8 @@ def write_archive(target: Path, entries: Iterable[Entry]) -> Written:
 
 
 def _add(archive: tarfile.TarFile, entry: Entry) -> int:
-    """Drops owners and permissions: everyone may read the unpacked files."""
+    """Adds an entry, and returns its size. Drops the owner, and lets everyone read the unpacked
+    file."""
     if entry.path is None:
         content = entry.text.encode()
         info = tarfile.TarInfo(entry.name)
@@ -92,7 +94,7 @@ def _add(archive: tarfile.TarFile, entry: Entry) -> int:
     info.uid = info.gid = 0
     info.uname = info.gname = ""
     info.mode |= 0o444
-    if info.islnk():  # a hard link to a file of this archive: write both
+    if info.islnk():  # a hard link to an earlier file: write the content again
         info.type, info.size = tarfile.REGTYPE, entry.path.stat().st_size
     if not info.isreg():
         archive.addfile(info)
@@ -108,8 +110,8 @@ def _add(archive: tarfile.TarFile, entry: Entry) -> int:
 
 
 def loaded_part(image: bytes) -> bytes:
-    """A 64-bit little-endian ELF file up to its last loaded byte: without the section table and
-    debug symbols after it, a fifth of oneDNN. Other files are unchanged."""
+    """Cuts a 64-bit little-endian ELF file after its last loaded byte. This omits the section table
+    and debug symbols, a fifth of oneDNN's library. Other files are returned unchanged."""
     if image[:6] != b"\x7fELF\x02\x01":
         return image
     (first,) = struct.unpack_from("<Q", image, 32)
@@ -119,8 +121,8 @@ def loaded_part(image: bytes) -> bytes:
         _, _, offset, _, _, length = struct.unpack_from("<IIQQQQ", image, at)
         end = max(end, offset + length)
     header = bytearray(image[:end])
-    struct.pack_into("<Q", header, 40, 0)  # no section table,
-    struct.pack_into("<HH", header, 60, 0, 0)  # no entries
+    struct.pack_into("<Q", header, 40, 0)  # offset of the section table
+    struct.pack_into("<HH", header, 60, 0, 0)  # its number of entries, and the index of their names
     return bytes(header)
 
 

@@ -24,7 +24,7 @@ from hearth.tools.carried_libraries import libraries_of
 from hearth.tools.pack_archive import Entry, files_below
 from hearth.tools.pack_package import compiled, engine_parts, python_entries
 
-# Executors get Spark's Python packages from Spark, and install no packages.
+# Not packed, because executors get Spark's Python packages from Spark, and install no packages.
 EXCLUDED = ("pyspark", "pyspark-client", "py4j", "pip", "setuptools", "uv", "wheel")
 _PYTHON = f"python{sys.version_info.major}.{sys.version_info.minor}"
 # Parts of Python's library: its tests and GUI modules.
@@ -45,7 +45,7 @@ exec "$root/bin/{python}" {arguments}"$@"
 
 @dataclass
 class _Excluded:
-    """Files of omitted distributions, and top-level folders that only these have."""
+    """Files of omitted distributions, and top-level folders that only these distributions use."""
 
     files: set[str] = field(default_factory=set)
     folders: set[str] = field(default_factory=set)
@@ -96,11 +96,11 @@ def environment_entries(engine: bool, without: Sequence[str]) -> Iterator[Entry]
     dynamic = sorted(Path(sysconfig.get_config_var("DESTSHARED")).glob("*.so"))
     folders = {"lib": None}
     for name, path in libraries_of([program, *dynamic, *ours]).items():
-        place = _archive_path(path)
-        if place is None or place.parent == Path("lib") or os.path.normpath(path) in excluded:
+        location = _archive_path(path)
+        if location is None or location.parent == Path("lib") or os.path.normpath(path) in excluded:
             yield Entry(f"lib/{name}", path.resolve())
         else:
-            folders[str(place.parent)] = None
+            folders[str(location.parent)] = None
     yield from python_entries(packages, engine)
     words = {"folders": " ".join(folders), "packages": packages, "python": _PYTHON}
     yield Entry.script("bin/python", _LAUNCHER.format(**words, arguments=""))
@@ -139,7 +139,8 @@ def _installed(folder: str, excluded: _Excluded) -> Iterator[Entry]:
 
 
 def _source(path: str) -> str:
-    """The source of a compiled file: some installers do not record compiled files."""
+    """The source file of a compiled Python file, because some installers record only source
+    files."""
     try:
         return source_from_cache(path)
     except ValueError:  # not in a __pycache__
@@ -151,7 +152,7 @@ def _folders_of_packages() -> list[Path]:
 
 
 def _excluded(without: Sequence[str]) -> _Excluded:
-    """Distributions whose names match, and hearth, which is packed separately."""
+    """The distributions whose names match, and hearth, which is packed separately."""
     excluded, kept = _Excluded(), set()
     for known in metadata.distributions(path=list(map(str, _folders_of_packages()))):
         name = re.sub(r"[-_.]+", "-", known.name).lower()
@@ -177,19 +178,19 @@ def _top_folders(paths: Iterable[str]) -> set[str]:
 
 
 def _refuse_links(root: Path) -> None:
-    """Raises an error for packages in other folders, linked by .pth files: they would be
+    """Raises HearthError if .pth files link to packages in other folders, which would be
     missing."""
     import hearth
 
     own = Path(hearth.__file__).resolve().parents[1]
     for file in sorted(root.glob("*.pth")):
         for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
-            place = root / line.strip()
-            if not line.strip() or line.startswith(("#", "import")) or place.resolve() == own:
+            linked = root / line.strip()
+            if not line.strip() or line.startswith(("#", "import")) or linked.resolve() == own:
                 continue
-            if place.is_dir() and root.resolve() not in place.resolve().parents:
+            if linked.is_dir() and root.resolve() not in linked.resolve().parents:
                 raise HearthError(
-                    f"{file.name} in {root} links to packages in {place}, which cannot be packed: "
+                    f"{file.name} in {root} links to packages in {linked}, which cannot be packed: "
                     "install them as wheels"
                 )
 

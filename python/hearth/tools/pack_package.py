@@ -33,7 +33,7 @@ exec "${PYSPARK_PYTHON:-python3}" -m hearth.cli "$@"
 
 
 def package_entries(engine: bool) -> Iterator[Entry]:
-    """The files of the archive; `engine`: with Caffe's engine and its libraries.
+    """The files of the archive; `engine`: whether to include Caffe's engine and its libraries.
 
     Raises:
         HearthError: a part was not built, or a library that it needs is missing.
@@ -68,7 +68,7 @@ def engine_parts() -> list[Path]:
     """The program and pycaffe's module.
 
     Raises:
-        HearthError: they do not exist.
+        HearthError: there is no engine.
     """
     parts = compiled(_ENGINE)
     if not parts:
@@ -86,7 +86,7 @@ def compiled(patterns: tuple[str, ...] = (*_BINDINGS, *_PLUGINS)) -> list[Path]:
 
 
 def _is_compiled(entry: Entry) -> bool:
-    """Whether it is a compiled part; a wheel has them among the Python files."""
+    """Whether an entry is a compiled part; a wheel installs those among the Python files."""
     folder, _, name = entry.name.rpartition("/")
     own = folder.endswith(_NATIVE) or f"{_NATIVE}/libraries" in folder
     return own and not name.endswith((".py", ".pyi", ".pyc"))

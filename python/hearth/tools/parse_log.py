@@ -58,7 +58,7 @@ class _Clock:
         if not match:
             return
         year, *rest = (int(group or 0) for group in match.groups())
-        # Most logs omit the year; 2000 has a 29 February and so 366 days.
+        # Most logs omit the year. Assumes 2000, a leap year, because a log may contain 29 February.
         now = datetime(year or 2000, *rest) + self._turned
         if self._last and not year and self._last - now > timedelta(days=1):
             self._turned += timedelta(days=366)
@@ -70,7 +70,7 @@ class _Clock:
 
 
 def read_log(lines: Iterable[str]) -> TrainingLog:
-    """Parses the lines of one log; lines that are not Caffe's are skipped."""
+    """Parses the lines of one log; skips lines that Caffe did not write."""
     log = TrainingLog()
     clock = _Clock()
     tests: list[Row] = []  # of the last tested net
@@ -97,7 +97,7 @@ def read_log(lines: Iterable[str]) -> TrainingLog:
 def write_csv(rows: Sequence[Row], path: Path, delimiter: str = ",") -> None:
     """Writes NumIters, Seconds, LearningRate and the outputs, one row per iteration.
 
-    As in Caffe, tests have the learning rate of the last display before them.
+    As in Caffe, a test's row has the learning rate that was displayed last before the test.
     """
     names = list(dict.fromkeys(name for row in rows for name in row.outputs))
     with path.open("w", newline="") as file:
@@ -110,7 +110,7 @@ def write_csv(rows: Sequence[Row], path: Path, delimiter: str = ",") -> None:
 
 
 def _with_rates(log: TrainingLog, rows: Sequence[Row]) -> list[Row]:
-    """Test rows with the learning rate of training at that time."""
+    """The test rows, with the learning rate of the training at the time of the test."""
     rates = [(row.iteration, row.learning_rate) for row in log.train if row.learning_rate]
     for row in rows:
         known = [rate for iteration, rate in rates if iteration <= row.iteration]
@@ -119,7 +119,7 @@ def _with_rates(log: TrainingLog, rows: Sequence[Row]) -> list[Row]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Writes the CSV files; an error is one line on stderr and status 1."""
+    """Writes the CSV files. Prints an error in one line on stderr, and returns status 1."""
     parser = argparse.ArgumentParser(prog="hearth parse_log", description=__doc__.splitlines()[0])
     parser.add_argument("log", type=Path, help="log of a training")
     parser.add_argument("folder", type=Path, help="output folder of LOG.train and LOG.test")

@@ -41,14 +41,14 @@ def _names(rows: Sequence[Row]) -> list[str]:
 def curves(log: TrainingLog, prefix: str, x: str) -> tuple[list[Curve], list[Curve]]:
     """The loss curves, and the curves of all other outputs in the log.
 
-    The training loss is the displayed one, smoothed over average_loss iterations.
+    The training loss is the loss that the log displays, smoothed over average_loss iterations.
     """
     losses: list[Curve] = []
     others: list[Curve] = []
     points = [(_x_value(row, x), row.loss) for row in log.train if row.loss is not None]
     if points:
-        places, values = zip(*points, strict=True)
-        losses.append((f"{prefix}train loss", list(places), list(values), False))
+        x_values, values = zip(*points, strict=True)
+        losses.append((f"{prefix}train loss", list(x_values), list(values), False))
     for name in _names(log.train):
         if name not in log.loss_names:
             others.append(_output_curve(log.train, name, f"{prefix}train {name}", x, False))
@@ -62,7 +62,8 @@ def curves(log: TrainingLog, prefix: str, x: str) -> tuple[list[Curve], list[Cur
 
 def _draw(axes: Axes, lines: Sequence[Curve], title: str) -> None:
     for label, x, y, test in lines:
-        # Tests have few points in a long run, training has many: dots would hide its line.
+        # Only tests get dots, because they have few points. Training has so many points that dots
+        # would hide the line.
         axes.plot(x, y, label=label, linestyle="--" if test else "-", marker="o" if test else "",
                   markersize=4, linewidth=1.5)  # fmt: skip
     axes.set_ylabel(title)
@@ -106,14 +107,15 @@ def _read(paths: Sequence[str]) -> dict[str, TrainingLog]:
         log = read_log(Path(path).read_text(errors="replace").splitlines())
         if not log.train and not log.test:
             raise invalid(f"{path} has no line such as 'Iteration 100, loss = 0.5'")
-        # Runs often differ only in their folders.
+        # Uses the path for a second log of this name, because runs often differ only in their
+        # folders.
         name = Path(path).name if Path(path).name not in logs else path
         logs[name] = log
     return logs
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command line; an error is one line on stderr and status 1."""
+    """Runs the command line. Prints an error in one line on stderr, and returns status 1."""
     parser = argparse.ArgumentParser(prog="hearth plot", description=__doc__.splitlines()[0])
     parser.add_argument("logs", nargs="+", metavar="LOG", help="log of a training")
     parser.add_argument("-o", "--output", required=True, help="image: .svg, .png or .pdf")

@@ -17,7 +17,7 @@ from hearth.monitoring.page import report
 
 
 def event_files(run: Path) -> list[Path]:
-    """The event files in a folder, in order of creation; a file stands for itself.
+    """The event files in a folder, in order of creation; if `run` is a file, only that file.
 
     Raises:
         ValueError: there are no event files.
@@ -34,7 +34,7 @@ def event_files(run: Path) -> list[Path]:
 
 
 def read_run(run: Path) -> History:
-    """Merges the event files of a run: a later one replaces values from its first step on."""
+    """Merges the event files of a run: a later file replaces values from its first step on."""
     from hearth.native._core import read_events
 
     history = History(run.resolve().name)
@@ -52,7 +52,7 @@ def read_run(run: Path) -> History:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command line; an error is one line on stderr and status 1."""
+    """Runs the command line. Prints an error in one line on stderr, and returns status 1."""
     parser = argparse.ArgumentParser(prog="hearth report", description=__doc__.splitlines()[0])
     parser.add_argument("run", type=Path, metavar="RUN", help="folder with a run's event files")
     parser.add_argument("-o", "--output", type=Path, help="default: RUN/report.html")

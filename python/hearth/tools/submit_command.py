@@ -29,7 +29,7 @@ class Program:
 
 
 def program_of(words: Sequence[str]) -> Program:
-    """A program's file and arguments; without a file, CaffeOnSpark's flags.
+    """Parses a program's file and arguments, or CaffeOnSpark's flags if there is no file.
 
     Raises:
         HearthError: a named solver or net does not exist, or is invalid.
@@ -61,15 +61,15 @@ def prototxts(solver: str) -> list[str]:
         net = parse_prototxt(Path(path).read_text(), path, "SolverParameter").get("net", "")
     except ValueError as error:
         raise HearthError(str(error)) from error
-    place = local_path(net, path) if net else None
-    if place is None or not Path(place).is_file():
+    local = local_path(net, path) if net else None
+    if local is None or not Path(local).is_file():
         raise HearthError(f"{solver} has `net: {net!r}`: there is no such file")
     if net != Path(net).name:
         raise HearthError(
             f"{solver} has `net: {net!r}`: --files puts both into one folder, so set the net "
             f'without a folder (net: "{Path(net).name}", in the same folder as the solver)'
         )
-    return [path, place]
+    return [path, local]
 
 
 def commands(archive: Path, environment: bool, program: Program) -> dict[str, str]:
@@ -98,7 +98,8 @@ def commands(archive: Path, environment: bool, program: Program) -> dict[str, st
 
 
 def _in_container(program: Program) -> list[str]:
-    """The arguments for files in the working directory."""
+    """The program's arguments, with the solver's path replaced by its name in the working
+    directory."""
     names = {file: Path(file).name for file in program.files}
     words = []
     for flag, word in zip(("", *program.arguments), program.arguments, strict=False):
@@ -116,7 +117,7 @@ def _pairs(words: Sequence[str]) -> list[str]:
 
 
 def _value(words: Sequence[str], flag: str) -> str:
-    """The value after -flag, or joined to it."""
+    """The value after -flag, or after "-flag="."""
     for i, word in enumerate(words):
         name, equals, value = word.lstrip("-").partition("=")
         if name == flag and word.startswith("-"):

@@ -47,16 +47,16 @@ class Process:
 
 @dataclass(frozen=True)
 class Clock:
-    """A machine's clock offset, and its maximum error; None: unknown, as it is based on wall clocks
-    only."""
+    """A machine's clock offset, and its maximum error; None: unknown, because the offset is based
+    only on wall clocks."""
 
     shift_us: float
     error_us: float | None
 
 
 def read(file: Path) -> Process:
-    """Reads the timeline of one process; an incomplete end of a killed process and invalid lines
-    are ignored.
+    """Reads the timeline of one process. Ignores invalid lines, and the incomplete last line of a
+    killed process.
 
     Raises:
         ValueError: the file is not a timeline. OSError: it cannot be read.
@@ -102,7 +102,8 @@ def read_all(folder: Path) -> list[Process]:
     """The timelines in a folder, sorted by rank.
 
     Raises:
-        ValueError: there are none, or a file is not one. OSError: a file cannot be read.
+        ValueError: there are no timelines, or a file is not a timeline. OSError: a file cannot be
+            read.
     """
     files = sorted(folder.glob(_PATTERN))
     if not files:
@@ -123,7 +124,7 @@ def clocks(processes: Sequence[Process]) -> dict[str, Clock]:
     found: dict[str, Clock] = {}
     spans = {machine: _operation_times(processes, machine) for machine in _machines(processes)}
     walls = {process.machine: process.wall_us for process in reversed(processes)}
-    for first in spans:  # repeated for each machine without common operations
+    for first in spans:  # starts again at each machine that shares no operation with earlier ones
         if first in found:
             continue
         base = walls[next(iter(spans))]
@@ -146,15 +147,15 @@ def clocks(processes: Sequence[Process]) -> dict[str, Clock]:
 
 
 def merged(processes: Sequence[Process], by: Mapping[str, Clock]) -> dict[str, Any]:
-    """All events as one trace, whose time starts with the first; each process has a track."""
+    """All events as one trace, whose time starts with the first event; each process has a track."""
     shifts = {process.file: by[process.machine].shift_us for process in processes}
     begins = [e["ts"] + shifts[p.file] for p in processes for e in p.events if e["ph"] == "X"]
     zero = min(begins, default=0.0)
     events: list[Event] = []
     for number, process in enumerate(processes, start=1):
-        place = {"ph": "M", "pid": number, "tid": 0}
-        events.append({**place, "name": "process_name", "args": {"name": process.name}})
-        events.append({**place, "name": "process_sort_index", "args": {"sort_index": number}})
+        process_row = {"ph": "M", "pid": number, "tid": 0}
+        events.append({**process_row, "name": "process_name", "args": {"name": process.name}})
+        events.append({**process_row, "name": "process_sort_index", "args": {"sort_index": number}})
         for event in process.events:
             moved = {**event, "pid": number}
             if "ts" in event:
@@ -168,7 +169,8 @@ def _machines(processes: Sequence[Process]) -> list[str]:
 
 
 def _operation_times(processes: Sequence[Process], machine: str) -> dict[Any, tuple[float, float]]:
-    """By operation: the start of the machine's last rank, and the end of its first one."""
+    """For each operation: when the last rank of the machine starts it, and when the first rank ends
+    it."""
     begins: dict[Any, float] = defaultdict(lambda: float("-inf"))
     ends: dict[Any, float] = defaultdict(lambda: float("inf"))
     for process in processes:
@@ -218,7 +220,7 @@ def describe(processes: Sequence[Process], by: Mapping[str, Clock]) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command line; an error is one line on stderr and status 1."""
+    """Runs the command line. Prints an error in one line on stderr, and returns status 1."""
     parser = argparse.ArgumentParser(prog="hearth timeline", description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="folder with *.trace.json")
     parser.add_argument("-o", "--output", type=Path, help="default: FOLDER/timeline.json")

@@ -5,8 +5,8 @@
     with TorchCluster.run(spark, main_fun, args, workers=2) as cluster:
         cluster.train(frame, epochs=3)
 
-In main_fun(args, ctx), torch.distributed.init_process_group(ctx.backend) is enough to connect the
-ranks. Importing this package loads neither pyspark nor PyTorch.
+In main_fun(args, ctx), torch.distributed.init_process_group(ctx.backend) connects the ranks.
+Importing this package loads neither pyspark nor PyTorch.
 """
 
 from __future__ import annotations

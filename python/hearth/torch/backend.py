@@ -1,9 +1,9 @@
-"""The torch.distributed backend "hearth": CPU tensors are exchanged by the core's collective.
+"""The torch.distributed backend "hearth": exchanges CPU tensors through the core's collective.
 
     torch.distributed.init_process_group("hearth")
 
-The installed package registers it as an entry point, so PyTorch finds it by name; in a Hearth
-cluster it is registered before the main function. Together with NCCL:
+The installed package registers the backend as an entry point, so PyTorch finds it by name; nodes of
+a Hearth cluster register it before the main function runs. With NCCL for GPU tensors:
 init_process_group("cpu:hearth,cuda:nccl").
 """
 
@@ -73,11 +73,11 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
     """One rank of a process group. All ranks call the same operations in the same order.
 
     Each operation returns a Work at once. Its wait() raises ConnectionError if a rank left,
-    TimeoutError if one did not call in time (both name the rank), and ValueError with both calls if
-    a rank called something else. Results are bitwise equal on all ranks.
+    TimeoutError if a rank did not call in time (both name the rank), and ValueError if a rank made
+    a different call (the message has both calls). Results are bitwise equal on all ranks.
     """
 
-    # Defined explicitly: PyTorch's own property would find a property object on the class.
+    # Defined here because PyTorch reads them on the class, where its own are property objects.
     supports_coalescing = False
     supports_splitting = False
     supports_shrinking = False
@@ -86,7 +86,7 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
     _supports_time_estimate = False
 
     def __init__(self, store: Any, rank: int, world: int, timeout_s: float):
-        """Connects to the other ranks. Raises as Ranks."""
+        """Connects to the other ranks. Raises the errors of Ranks."""
         super().__init__(rank, world)
         self.steps = ddp_steps.Steps()
         self._store = store
@@ -107,7 +107,7 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
         return NAME
 
     def allreduce(self, tensors: Sequence[Tensor], opts: Any, root: str = "") -> Work:
-        """Reduces tensors over all ranks, in place; sparse ones are summed."""
+        """Reduces tensors over all ranks, in place; sparse tensors only by sum or mean."""
         if all(tensor.layout == torch.sparse_coo for tensor in tensors):
             return self._sum_sparse(opts, tensors, root)
         check(tensors)
@@ -136,13 +136,13 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
         return self.allreduce([tensor.detach().clone()], opts, root)
 
     def reduce_scatter_single(self, output: Tensor, source: Tensor, opts: Any) -> Work:
-        """Reduces a tensor; each rank gets one part."""
+        """Reduces a tensor; each rank receives one part of the result."""
         return self.reduce_scatter_single_coalesced([output], [source], opts)
 
     def reduce_scatter_single_coalesced(
         self, outputs: Sequence[Tensor], inputs: Sequence[Tensor], opts: Any
     ) -> Work:
-        """Reduces several tensors; each rank gets one part of each."""
+        """Reduces several tensors; each rank receives one part of each result."""
         check([*outputs, *inputs])
         waits, ends = [], []
         for output, source in zip(outputs, inputs, strict=True):
@@ -164,7 +164,7 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
     def reduce_scatter(
         self, outputs: Sequence[Tensor], inputs: Sequence[Sequence[Tensor]], opts: Any
     ) -> Work:
-        """Reduces a list of one tensor per rank; each rank gets its own."""
+        """Reduces a list of one tensor per rank; rank i receives result i."""
         [output], [parts] = outputs, inputs
         return self.reduce_scatter_single(output, torch.cat([p.reshape(-1) for p in parts]), opts)
 
@@ -288,7 +288,7 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
         own = self.rank()
         outputs[own].copy_(inputs[own])
         waits, ends = [], []
-        # Each rank visits the others in the order of the pairs, so no cycle of waits can form.
+        # In ascending order, and the lower rank of a pair sends first: no cycle of waits can form.
         for other in (rank for rank in range(self.size()) if rank != own):
             if own < other:
                 waits.append(self._send(opts, inputs[other], other))
@@ -300,7 +300,7 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
         return self._work(waits, outputs, *ends)
 
     def barrier(self, opts: Any) -> Work:
-        """Waits until all ranks have called it."""
+        """Waits until all ranks have called barrier()."""
         return self._work([self._submit(opts, "barrier")], [])
 
     def send(self, tensors: Sequence[Tensor], to: int, tag: int) -> Work:
@@ -379,8 +379,8 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
         return self._submit(opts, operation, array, source, op=name, **how)
 
     def _submit(self, opts: Any, operation: str, *arrays: Tensor | None, **how: Any) -> Any:
-        """The handle to wait for; None if the operation has finished, as it could run in this
-        thread and its caller waits anyway."""
+        """The handle to wait for. None if the operation is complete: it ran in this thread, because
+        the caller waits anyway."""
         queued = request(operation, *arrays, **how)
         if not getattr(opts, "asyncOp", True) and self._ranks.try_run(queued):
             return None

@@ -1,5 +1,5 @@
-"""The files of a checkpoint: written by rank 0, or by all ranks if there are shards; read by rank 0
-for all. Functions are collective calls and raise the same HearthError on all ranks."""
+"""The files of a checkpoint. Rank 0 writes them, or all ranks do if there are shards; rank 0 reads
+them for all ranks. Functions are collective calls and raise the same HearthError on all ranks."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def write(
 
 
 def write_whole(there: CheckpointFolder, step: int, states: Mapping[str, Any], world: int) -> int:
-    """Writes and seals a checkpoint without shards; returns its number. One rank calls it."""
+    """Writes and seals a checkpoint without shards; returns its number. Called by one rank."""
     draft = there.begin(step)
     with there.writing(draft):
         return _seal(draft, {}, states, world)
@@ -96,8 +96,8 @@ def _write_state(draft: Draft, name: str, state: Any) -> str:
 def _write_shards(
     peers: Peers, there: CheckpointFolder, sharded: ShardedParts | ShardsInMemory, uri: str
 ) -> dict[str, SealedFile]:
-    """Each rank writes its shards: from main memory, into a local folder that all ranks share, or
-    for a remote `uri` to a temporary folder first."""
+    """Each rank writes its shards. Shards in main memory are copied to `uri`. Others are saved to
+    `uri` directly if it is local, else to a temporary folder, and copied from there."""
     if isinstance(sharded, ShardsInMemory):
         return _gathered(peers, lambda: _copied(there, uri, sharded.files))
     path = local_path(uri)
@@ -200,12 +200,12 @@ def _check_parts(
 
 
 def _loaded(name: str, file: Any) -> Any:
-    """Loads a state without running code of its writer."""
+    """Loads a state without running code from the file."""
     if name.endswith(".json"):
         return json.loads(file.read())
     try:
         return torch.load(file, map_location="cpu", weights_only=True)
-    except pickle.UnpicklingError:  # PyTorch's message suggests weights_only=False
+    except pickle.UnpicklingError:  # not chained: PyTorch's message suggests weights_only=False
         raise invalid("it contains more than plain data, which could run code") from None
 
 

@@ -1,8 +1,8 @@
 """ctx.checkpoint() and ctx.restore(): the state of all ranks in a folder of sealed checkpoints.
 
-Rank 0 writes the state that is equal on all ranks, and reads it for them: it decides which
-checkpoint is restored, and sends the bytes. Both are collective calls, which fail on all ranks
-alike.
+Rank 0 writes the state that is equal on all ranks. To restore, rank 0 selects the checkpoint, reads
+it, and sends its bytes to the other ranks. Both are collective calls, which raise the same error on
+all ranks.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from hearth.data.loader import Loader
 from hearth.errors import invalid
 from hearth.files.uri import is_remote, scheme
 from hearth.torch import checkpoint_files, part_states
-from hearth.torch.background import on_all_ranks
 from hearth.torch.checkpoint_files import RANDOM
 from hearth.torch.peers import Peers
 from hearth.torch.sharded_states import ShardedParts, Shards, ShardsInMemory
+from hearth.torch.thread_peers import on_all_ranks
 
 logger = logging.getLogger(__name__)
 
@@ -49,14 +49,15 @@ class Saved:
 
 
 class Checkpoints:
-    """The checkpoints of one program. Methods are collective calls, by one thread of each rank."""
+    """The checkpoints of one program. Methods are collective calls; only one thread of each rank
+    may make them."""
 
     def __init__(self, ctx: Any):
         self._ctx = ctx
         # Step and data position of the last checkpoint.
         self._last: tuple[int, Mapping[str, str]] | None = None
         self._behind: int | None = None  # step of a checkpoint being written in the background
-        self._writing: Future[None] | None = None  # set on ranks that write
+        self._writing: Future[None] | None = None  # only on ranks that write
 
     def save(
         self, step: int, parts: Mapping[str, Any], folder: str, keep: int, background: bool
@@ -79,7 +80,8 @@ class Checkpoints:
         self._note_commit()
 
     def _begin(self, peers: Peers, there: CheckpointFolder, step: int, own: Own, keep: int) -> None:
-        """Starts threads that write the current states while the program continues."""
+        """Copies the current states, and starts threads that write the copies while the program
+        continues."""
 
         def copy() -> Saved:
             shards = own.sharded.in_memory() if own.sharded.names else own.sharded
@@ -98,7 +100,7 @@ class Checkpoints:
             )
 
     def _settle(self, peers: Peers) -> None:
-        """Waits for the background checkpoint; if it failed, all ranks raise."""
+        """Waits until the background checkpoint is written; if writing failed, all ranks raise."""
         if self._behind is None:
             return
         what = f"the checkpoint of step {self._behind}, in the background: "
@@ -107,7 +109,7 @@ class Checkpoints:
         self._note_commit()
 
     def finish(self) -> None:
-        """Waits for this rank's part of it; raises HearthError if it failed."""
+        """Waits until this rank has written its part; raises HearthError if that failed."""
         writing, self._writing = self._writing, None
         if writing is not None:
             writing.result()
@@ -177,7 +179,7 @@ class Checkpoints:
         return CheckpointFolder(whole, self._report)
 
     def _own(self, step: int, parts: Mapping[str, Any], keep: int) -> Own:
-        """Raises TypeError or ValueError for a state that cannot be saved."""
+        """This rank's state. Raises TypeError or ValueError for a state that cannot be saved."""
         if type(step) is not int or not 0 <= step < MOST_STEPS:
             raise invalid(f"the step is {step!r}: pass an integer from 0 to {MOST_STEPS - 1}")
         if type(keep) is not int or keep < 1:
@@ -191,7 +193,8 @@ class Checkpoints:
         return Own(states, sharded, self._checked_position(step, states[_DATA]))
 
     def _checked_position(self, step: int, state: Any) -> dict[str, str]:
-        """Raises ValueError if the data's state is of another step than the model's."""
+        """The data's position. Raises ValueError if the data's state is from another step than the
+        model."""
         _check_step(step, state)
         position = part_states.position_of(state)
         if (
@@ -207,8 +210,8 @@ class Checkpoints:
         return position
 
     def _compare_views(self, peers: Peers, there: CheckpointFolder) -> None:
-        """Reports if this rank sees a newer checkpoint than rank 0: the folder is then not shared
-        between their hosts."""
+        """Warns if this rank sees a newer checkpoint than rank 0, because then their hosts do not
+        share the folder."""
         own = (0, "none")
         if not is_remote(there.uri):
             own = peers.together(there.last)
@@ -232,7 +235,7 @@ def _write(peers: Peers, there: CheckpointFolder, step: int, saved: Saved, keep:
 
 
 def _given(parts: Mapping[str, Any]) -> dict[str, Any]:
-    """Drops parts that are None, such as an optional scheduler."""
+    """The parts that are not None; an optional scheduler may be None."""
     named = {name: value for name, value in parts.items() if value is not None}
     if not named:
         raise invalid("nothing to save or restore: pass model=, optimizer=, data= or others")
@@ -267,7 +270,7 @@ def _check_positions(positions: Sequence[Any]) -> None:
 
 
 def _check_step(step: int, state: Any) -> None:
-    """Checks the step that the data's state may contain."""
+    """Raises ValueError if the data's state contains another step."""
     own = state.get("step") if isinstance(state, dict) else None
     if type(own) is int and own != step:
         raise invalid(

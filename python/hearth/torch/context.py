@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 class TorchContext(NodeContext):
     """The second argument of a main function.
 
-    `rank`, `world_size`, `local_rank` and `local_world_size` match the environment; the rank of a
-    node whose role takes no rows is None.
+    `rank`, `world_size`, `local_rank` and `local_world_size` match the environment; a node whose
+    role takes no rows has the rank None.
     """
 
     @property
@@ -38,17 +38,19 @@ class TorchContext(NodeContext):
 
     @property
     def local_rank(self) -> int:
-        """This node's rank among those on its host; 0 if it has GPUs, which only it sees."""
+        """This node's rank among the ranks on its host; 0 if this node has GPUs, because only it
+        sees them."""
         return 0 if self.rank is None or _own_gpus() else self._neighbours().index(self.rank)
 
     @property
     def local_world_size(self) -> int:
-        """Ranks on this host; 1 if this node has GPUs, which only it sees."""
+        """The number of ranks on this host; 1 if this node has GPUs, because only it sees them."""
         return 1 if self.rank is None or _own_gpus() else len(self._neighbours())
 
     @property
     def group_rank(self) -> int:
-        """The number of this node's host; with GPUs this node's rank, as if each were a host."""
+        """The number of this node's host. With GPUs it is this node's rank, as if each node were a
+        host."""
         if _own_gpus():
             return self.rank or 0
         hosts = list(dict.fromkeys(self.hosts))
@@ -62,7 +64,7 @@ class TorchContext(NodeContext):
 
     @property
     def device(self) -> torch.device:
-        """The torch.device to use: the node's first GPU, else the CPU."""
+        """The torch.device to use: the node's first GPU, or the CPU if it has none."""
         import torch
 
         return torch.device("cuda", 0) if torch.cuda.is_available() else torch.device("cpu")
@@ -71,7 +73,7 @@ class TorchContext(NodeContext):
     def backend(self) -> str:
         """The backend for init_process_group(): "hearth", with GPUs "cpu:hearth,cuda:nccl".
 
-        Raises HearthError for GPUs of ranks on several hosts if Spark's settings require
+        Raises HearthError if ranks with GPUs are on several hosts and Spark's settings require
         encryption, which NCCL lacks.
         """
         if self.device.type != "cuda":
@@ -136,34 +138,35 @@ class TorchContext(NodeContext):
 
             ctx.checkpoint(step, model=model, optimizer=optimizer, data=loader)
 
-        Rank 0 writes the state that is equal on all ranks, each rank its shards of an FSDP2 model.
-        Each rank's random state of torch is included. The count of restarts is reset.
+        Rank 0 writes the state that is equal on all ranks, and each rank writes its shards of an
+        FSDP2 model. Each rank's random state of torch is included. A checkpoint resets the count of
+        restarts.
 
         Args:
             step: how many steps the model has made.
             folder: path or URI; empty: the checkpoint_dir of TorchCluster.run().
             keep: how many of the newest checkpoints to keep; older ones are removed.
-            background: return once the state is copied to main memory (shards on their rank);
+            background: return once the state is copied to main memory (each shard on its rank);
                 threads write the copies. The next checkpoint() or restore(), or the end of
-                main_fun, waits for them and raises their errors.
+                main_fun, waits for these threads and raises their errors.
             parts: model, optimizer, data, and any others: objects with state_dict() and
                 load_state_dict(), or dicts; None: left out.
 
         Raises:
-            HearthError: on all ranks: it cannot be saved or written (older ones remain), or the
-                ranks, or model and data, are at different steps.
+            HearthError: on all ranks: the state cannot be saved or written (older checkpoints
+                remain), or the ranks, or model and data, are at different steps.
         """
         self._checkpoints.save(step, parts, folder, keep, background)
 
     def restore(self, *, folder: str = "", **parts: Any) -> int | None:
         """Restores the parts from the newest intact checkpoint, the same on all ranks, and returns
-        its step; None, with nothing changed, if there is none. All ranks call it.
+        its step. Returns None, and changes nothing, if there is no checkpoint. All ranks call it.
 
         Damaged checkpoints are skipped, each with a warning that the driver logs. Arguments are
         those of checkpoint(); a dict is cleared and filled.
 
         Raises:
-            HearthError: on all ranks: it is a checkpoint of another model, lacks a part, or has
+            HearthError: on all ranks: the checkpoint is of another model, lacks a part, or has
                 parts of different steps; or the folder cannot be read.
         """
         step = self._checkpoints.restore(parts, folder)
@@ -173,15 +176,15 @@ class TorchContext(NodeContext):
 
     @property
     def should_stop(self) -> bool:
-        """Whether the driver has requested a stop, the same on all ranks of the process group: if
-        there is one, each call is an all-reduce of one number, so all ranks must call it equally
+        """Whether the driver has requested a stop; the same on all ranks of the process group. With
+        a process group, each call is an all-reduce of one number, so all ranks must call it equally
         often."""
         from hearth.torch.metrics import on_any_rank
 
         return on_any_rank(self._reports.should_stop)
 
     def pack_result(self, value: Any) -> bytes:
-        """The bytes of a result for the driver; it may hold tensors."""
+        """The bytes of a result for the driver; the result may contain tensors."""
         return returned.packed_result(value)
 
     def reduce_metrics(self, metrics: Mapping[str, Any], weight: Any = 1.0) -> dict[str, float]:
@@ -191,9 +194,9 @@ class TorchContext(NodeContext):
 
         Args:
             metrics: numbers, or tensors of one value, with the same names on all ranks.
-            weight: of this rank, such as its number of rows: the sum of weight times value over the
-                ranks is divided by the sum of the weights. Values of ranks with weight 0 are
-                ignored; if all weights are 0, each mean is nan.
+            weight: this rank's weight, such as its number of rows: the sum of weight times value
+                over the ranks is divided by the sum of the weights. Values of ranks with weight 0
+                are ignored; if all weights are 0, each mean is nan.
 
         Raises:
             HearthError: on all ranks: names differ, or a value is not a single number.
@@ -210,7 +213,7 @@ class TorchContext(NodeContext):
         return Checkpoints(self)
 
     def end(self) -> None:
-        """Waits for a checkpoint in the background."""
+        """Waits for a checkpoint that is being written in the background."""
         if "_checkpoints" in vars(self):
             self._checkpoints.finish()
 
@@ -221,7 +224,7 @@ class TorchContext(NodeContext):
 
     @property
     def hosts(self) -> list[str]:
-        """The host's address of every rank, in rank order."""
+        """The address of each rank's host, in rank order."""
         return [address.rpartition(":")[0] for address in self._addresses()]
 
     def _neighbours(self) -> list[int]:

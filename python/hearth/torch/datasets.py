@@ -19,7 +19,7 @@ _IN_WORKER = (
 
 
 class FeedDataset(IterableDataset):  # type: ignore[type-arg]
-    """The result of as_iterable_dataset(). One thread iterates it."""
+    """The result of as_iterable_dataset(). Only one thread may iterate it."""
 
     def __init__(
         self, feed: Any, batch_size: int, columns: Sequence[str] | None, ragged: Sequence[str] = ()
@@ -32,7 +32,7 @@ class FeedDataset(IterableDataset):  # type: ignore[type-arg]
     def __iter__(self) -> Iterator[Any]:
         if get_worker_info() is not None:
             raise invalid(_IN_WORKER)
-        check_whole()  # on all ranks, before one of them takes rows
+        check_whole()  # on all ranks, before any rank takes rows
         return self._minibatches()
 
     def _minibatches(self) -> Iterator[Any]:
@@ -46,7 +46,7 @@ class FeedDataset(IterableDataset):  # type: ignore[type-arg]
 
 
 def as_tensors(batch: Any, columns: Sequence[str] | None = None) -> Any:
-    """The output of next_numpy() as tensors; a tuple of those in `columns`.
+    """The output of next_numpy() as tensors; with `columns` a tuple of their tensors.
 
     Raises:
         ValueError: tensors do not support a column's type.
@@ -60,8 +60,8 @@ def as_tensors(batch: Any, columns: Sequence[str] | None = None) -> Any:
 
 
 def as_tensor(array: np.ndarray, name: str) -> Any:
-    """A tensor of a column, sharing its memory if that is writable; a list if its values are
-    strings, bytes or other objects, or arrays, which become tensors."""
+    """A column as a tensor, which shares the column's memory if that is writable. Strings, bytes
+    and other objects are returned in a list, as are arrays, which become tensors."""
     if array.dtype == object:
         return [as_tensor(v, name) if isinstance(v, np.ndarray) else v for v in array]
     try:

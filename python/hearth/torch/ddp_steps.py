@@ -1,7 +1,7 @@
 """Counts training steps of DistributedDataParallel models, so that the ranks can compare them.
 
-Without this, a rank that skips the backward of one step, because its loss is not finite, for
-instance, would add its gradients of the next step to the others' of this one.
+Without this, a rank that skips the backward pass of one step, e.g. because its loss is not finite,
+would add its gradients of the next step to the other ranks' gradients of this step.
 """
 
 from __future__ import annotations
@@ -23,17 +23,19 @@ class Steps:
         self._joins = False
 
     def of_this_call(self) -> int:
-        """The step of an all-reduce that is called now; 0 if unknown, as outside of a backward."""
+        """The step of an all-reduce that is called now; 0 if unknown, e.g. outside of a backward
+        pass."""
         in_backward = torch._C._current_graph_task_id() != -1
         return self._count if in_backward and self._counts and not self._joins else 0
 
     def note_forward(self, model: Any) -> None:
-        """Counts a forward pass whose backward will reduce gradients."""
+        """Counts a forward pass if its backward pass will reduce gradients."""
         if model._comm_hooks:
-            # PowerSGD calls a bucket again, in the backward or after it, depending on timing.
+            # PowerSGD reduces a bucket again, during or after the backward pass, depending on
+            # timing.
             self._counts = False
-        # A rank that has joined (torch.distributed.algorithms.Join) runs no forward, and its
-        # all-reduces are outside of a backward.
+        # A rank that has joined (torch.distributed.algorithms.Join) runs no forward pass, and calls
+        # all-reduces outside of a backward pass.
         self._joins = model._join_config.enable
         if model.training and torch.is_grad_enabled() and model.require_backward_grad_sync:
             self._count += not self._joins
@@ -49,7 +51,7 @@ def _watch() -> None:
 
 
 def begin(group: str) -> Steps:
-    """The steps of a new group, which may reuse the name of an old one."""
+    """The steps of a new group, which may have the name of an old group."""
     _watch()
     steps = _of_groups[group] = Steps()
     return steps
@@ -64,5 +66,5 @@ def _on_registration(module: Any, _: str, __: Any) -> None:
 
 def _on_forward(model: Any, _: Any) -> None:
     steps = _of_groups.get(model.process_group.group_name)
-    if steps is not None:  # None: a group of another backend
+    if steps is not None:  # None if the group has another backend
         steps.note_forward(model)

@@ -26,9 +26,9 @@ _IGNORE_SSL = "pytorch.spark.distributor.ignoreSsl"
 class TorchDistributor:
     """Runs a function, or a Python file, as the ranks of one PyTorch program.
 
-    Each rank is a node of a TorchCluster with the environment of torchrun. As with pyspark's
-    distributor, every rank appears to be alone on its host (LOCAL_RANK is 0), unless local_mode is
-    true.
+    Each rank is a node of a TorchCluster with torchrun's environment variables. As with pyspark's
+    distributor, every rank appears to be the only one on its host (LOCAL_RANK is 0), unless
+    local_mode is true.
     """
 
     def __init__(
@@ -42,7 +42,8 @@ class TorchDistributor:
 
         Args:
             num_processes: number of ranks.
-            local_mode: run the ranks on the driver's host; else in task slots of the executors.
+            local_mode: run the ranks on the driver's host; otherwise in task slots of the
+                executors.
             use_gpu: each rank sees one GPU.
 
         Raises:
@@ -140,8 +141,8 @@ class TorchDistributor:
 def _run_as_rank(
     main: Callable[[Any], None], local_mode: bool, checks: bool, _: Any, ctx: Any
 ) -> None:
-    """The main function of each node; `checks`: whether NCCL must not send unencrypted data where
-    Spark's settings require encryption."""
+    """The main function of each node; `checks`: whether to refuse NCCL, which sends unencrypted
+    data, if Spark's settings require encryption."""
     if checks:
         check_nccl(ctx.hosts)
     if not local_mode:

@@ -1,8 +1,8 @@
 """Converts tensors for the core: contiguous, on the CPU, of a type that it supports.
 
-Tensors that are only moved may have any type: they are sent as bytes. Tensors to reduce are
-converted to a type that the core can add; functions here return that tensor and a function that
-converts it back.
+Tensors that are not reduced may have any type, because they are sent as bytes. Tensors to reduce
+are converted to a type that the core can add; the functions here return that tensor, and a function
+that converts it back.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _KNOWN = {
     torch.uint8,
     torch.bool,
 }
-# Types that the core lacks, and the wider type in which the values have bitwise the same sum.
+# Types that the core lacks, and the wider types to use instead, which give bitwise equal sums.
 _WIDER = {torch.int8: torch.int32, torch.int16: torch.int32}
 
 # Reductions that the core lacks; they are computed from the gathered tensors.
@@ -43,7 +43,7 @@ Finish = Callable[[], Any]
 
 
 def check(tensors: Sequence[Tensor]) -> None:
-    """Raises ValueError for tensors on other devices, and for sparse ones."""
+    """Raises ValueError for sparse tensors, and for tensors on devices other than the CPU."""
     for tensor in tensors:
         if tensor.device.type != "cpu" or tensor.layout != torch.strided:
             raise invalid(
@@ -59,7 +59,7 @@ def signature_of(tensor: Tensor) -> str:
 
 
 def nothing() -> None:
-    """The conversion back for a tensor that is exchanged in place."""
+    """Does nothing: a tensor that is exchanged in place needs no conversion."""
 
 
 def moved(tensor: Tensor) -> Tensor:
@@ -84,7 +84,7 @@ def spread(parts: Sequence[Tensor], whole: Tensor) -> None:
 
 
 def reducible(tensor: Tensor) -> tuple[Tensor, Finish]:
-    """A tensor to reduce in place, and what to call afterwards.
+    """A tensor to reduce in place, and a function to call afterwards.
 
     Raises ValueError for a type that cannot be reduced.
     """
@@ -100,7 +100,7 @@ def reducible(tensor: Tensor) -> tuple[Tensor, Finish]:
 
 
 def name_of(op: Any) -> str:
-    """The name of a ReduceOp, which torch passes plain or wrapped."""
+    """The name of a ReduceOp, which torch may pass wrapped in another object."""
     return _name_of_kind(getattr(op, "op", op))
 
 
@@ -110,8 +110,8 @@ def _name_of_kind(kind: Any) -> str:
 
 
 def request(operation: str, *arrays: Tensor | None, like: Tensor | None = None, **how: Any) -> Any:
-    """The core's request for an operation. `like`: the program's tensor, if the ranks are to
-    compare its signature; `how`: the request's other attributes."""
+    """The core's request for an operation. `like`: the program's tensor, whose signature the ranks
+    compare; `how`: other attributes of the request."""
     made = _core.Request(operation, *arrays)
     made.name = names.take()
     if like is not None:

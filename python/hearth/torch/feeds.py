@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class _AsIterableDataset:
-    """Methods that feeds have in PyTorch programs only."""
+    """Methods that feeds have only in PyTorch programs."""
 
     def as_iterable_dataset(
         self, batch_size: int, columns: Sequence[str] | None = None, *, ragged: Sequence[str] = ()
@@ -31,7 +31,8 @@ class _AsIterableDataset:
 
         Args:
             batch_size: rows of a minibatch; the last one may be smaller.
-            columns: which columns to return, as a tuple; None: all, by name.
+            columns: names of columns: minibatches are tuples of their tensors; None: minibatches
+                are dicts of all columns.
             ragged: columns of lists of different lengths, which become lists of tensors.
 
         Raises (while it is iterated):
@@ -50,13 +51,14 @@ class _AsIterableDataset:
 
 
 class DataFeed(_AsIterableDataset, data_feed.DataFeed):
-    """Rows from Spark to this node, in minibatches, and results back."""
+    """Receives rows from Spark in minibatches, and sends results back."""
 
     def batch_results(self, results: Any) -> None:
-        """Like hearth.cluster's; a tensor returns as columns whose rows are Python numbers.
+        """Like hearth.cluster's batch_results(); a tensor is sent as columns, whose rows are Python
+        numbers.
 
         Raises:
-            ValueError: there are more results than rows that await one.
+            ValueError: there are more results than rows without a result.
         """
         if hasattr(results, "detach"):
             found = ColumnResults.of(as_array(results), plain=True)
@@ -65,4 +67,4 @@ class DataFeed(_AsIterableDataset, data_feed.DataFeed):
 
 
 class FileFeed(_AsIterableDataset, file_feed.FileFeed):
-    """The rows of files that the node reads itself."""
+    """The rows of files, which the node reads without Spark."""

@@ -1,7 +1,8 @@
-"""Messages between two ranks: each direction of a pair has a connection and a thread.
+"""Sends messages between two ranks. Each direction of a pair, a lane, has a connection and a
+thread.
 
-So a send waits only for its receiver, whatever else the two ranks do. A lane is created when it is
-first used.
+A send therefore waits only for its receiver, whatever other operations the two ranks run. A lane is
+created at its first use.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ _FAILURE_POLL_S = 0.2
 class Lanes:
     """The lanes of one rank. Thread-safe.
 
-    `rendezvous_of` makes the rendezvous for a lane's name; `failure` returns the failure of the
-    group of all ranks, as a lost rank would never connect its lanes.
+    `rendezvous_of` returns the rendezvous for a lane's name. `failure` returns the failure of the
+    group of all ranks, which ends waits for a lost rank that never connects its lanes.
     """
 
     def __init__(
@@ -42,11 +43,13 @@ class Lanes:
         self._lock = threading.Lock()
 
     def send(self, request: Any, to: int) -> Callable[[float], None]:
-        """Returns at once, with a function that waits up to some seconds for the send."""
+        """Returns at once. The result is a function that waits up to a number of seconds for the
+        send."""
         return self._lane(self._rank, to).submit(request)
 
     def receive(self, request: Any, source: int) -> Callable[[float], None]:
-        """Returns at once, with a function that waits up to some seconds for the bytes."""
+        """Returns at once. The result is a function that waits up to a number of seconds for the
+        bytes."""
         return self._lane(source, self._rank).submit(request)
 
     def leave(self) -> None:
@@ -56,7 +59,7 @@ class Lanes:
                 lane.leave()
 
     def close(self) -> None:
-        """Releases what other ranks may still need for a moment after leave()."""
+        """Closes the lanes' groups, which other ranks may still need for a moment after leave()."""
         with self._lock:
             for lane in self._lanes.values():
                 lane.close()

@@ -39,7 +39,7 @@ class TensorLoader(Loader, IterableDataset):  # type: ignore[type-arg]
         pin_memory: bool = False,
         collate_fn: Callable[[list[Any]], Any] | None = None,
     ):
-        """`pin_memory`, `collate_fn`: as of torch.utils.data.DataLoader."""
+        """`pin_memory`, `collate_fn`: as for torch.utils.data.DataLoader."""
         pin = pin_memory and torch.cuda.is_available()
         convert = partial(_tensor, options.transforms)
         types = BatchTypes(convert, _pinned) if pin else BatchTypes(convert)
@@ -52,12 +52,12 @@ class TensorLoader(Loader, IterableDataset):  # type: ignore[type-arg]
 
     @property
     def sampler(self) -> TensorLoader:
-        """Lightning calls set_epoch() of this before each epoch."""
+        """This loader, because Lightning calls sampler.set_epoch() before each epoch."""
         return self
 
     def __iter__(self) -> Iterator[Any]:
-        """Raises RuntimeError in a worker process, and if Accelerate would drop batches, or a
-        DataLoader stack them."""
+        """Raises RuntimeError in a worker process, if Accelerate would drop batches, or if a
+        DataLoader would stack them."""
         check_whole()
         check_batches_are_kept(sys._getframe(1))
         return super().__iter__()

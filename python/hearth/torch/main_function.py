@@ -13,7 +13,7 @@ from hearth.torch.context import TorchContext
 def context_of_node(**values: Any) -> TorchContext:
     """The context of a running node, which is then ready for init_process_group().
 
-    `values` are those of a NodeContext. Raises ImportError where PyTorch is missing.
+    `values`: the fields of a NodeContext. Raises ImportError if PyTorch is missing.
     """
     context = TorchContext(**values)
     process_group.prepare(context)
@@ -21,8 +21,9 @@ def context_of_node(**values: Any) -> TorchContext:
 
 
 def run_main(main_fun: Callable[[Any, Any], Any], args: Any, ctx: TorchContext) -> Any:
-    """Runs the user's main function and returns its value. An error that may follow from a lost
-    rank is delayed until the lost rank's own error is known, so the driver reports the cause."""
+    """Runs the user's main function and returns its value. An error that a lost rank may have
+    caused is delayed until the lost rank's own error is known, so that the driver reports the
+    cause."""
     try:
         result = main_fun(args, ctx)
         ctx.end()

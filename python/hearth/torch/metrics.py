@@ -31,7 +31,7 @@ def reduced(metrics: Mapping[str, Any], weight: Any, peers: Peers) -> dict[str, 
 
 
 def on_any_rank(flag: bool) -> bool:
-    """Whether the flag is set on any rank of the process group; without a group, on this one."""
+    """Whether the flag is set on any rank of the process group; without a group, on this rank."""
     import torch
     import torch.distributed as dist
 
@@ -44,7 +44,7 @@ def on_any_rank(flag: bool) -> bool:
 
 
 def _own(metrics: Mapping[str, Any], weight: Any) -> dict[str, Any]:
-    """This rank's contribution: floats as hexadecimal text, which is exact, or an error."""
+    """This rank's contribution: floats as hexadecimal text, which is exact; or an error."""
     try:
         share = _number("weight", weight)
         if not 0 <= share < math.inf:
@@ -58,7 +58,8 @@ def _own(metrics: Mapping[str, Any], weight: Any) -> dict[str, Any]:
 def _number(name: object, value: Any) -> float:
     """A Python float of a number, or of a tensor or array of one value."""
     try:
-        return float(value.item() if hasattr(value, "item") else value)  # a loss has a gradient
+        # Calls item(), because a loss requires grad.
+        return float(value.item() if hasattr(value, "item") else value)
     except (TypeError, ValueError, RuntimeError):
         shape = getattr(value, "shape", None)
         what = type(value).__name__ + (f" of shape {list(shape)}" if shape is not None else "")

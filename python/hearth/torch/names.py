@@ -10,7 +10,7 @@ from typing import Any
 
 class _Here(threading.local):
     name = ""
-    once = False  # whether only the next call has it
+    once = False  # whether only the next call has this name
 
 
 _here = _Here()
@@ -18,8 +18,8 @@ _here = _Here()
 
 @contextmanager
 def naming(name: str) -> Iterator[None]:
-    """Names the collective calls in the block. All ranks must use the same name, as their calls are
-    compared."""
+    """Names the collective calls in the block. All ranks must use the same names, because the
+    ranks' calls are compared."""
     with _named(name, once=False):
         yield
 
@@ -49,8 +49,8 @@ def name_gradients(
 
     Args:
         model: the DistributedDataParallel, before its first backward.
-        hook: the model's communication hook, such as bf16_compress_hook; None: an all-reduce, as
-            without a hook. state: passed to the hook.
+        hook: the model's communication hook, such as bf16_compress_hook; None: the default
+            all-reduce. state: passed to the hook.
     """
     from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
 
@@ -61,8 +61,8 @@ def name_gradients(
     def named(state, bucket):  # type: ignore[no-untyped-def]
         inside = [names.get(id(parameter), "?") for parameter in bucket.parameters()]
         others = f" and {len(inside) - 1} more" if len(inside) > 1 else ""
-        # Calls after the first (PowerSGD's) run here or in the thread that completes the first,
-        # depending on timing, so they have no name on any rank.
+        # Only the first call is named. Further calls (PowerSGD's) run here or in the thread that
+        # completes the first, depending on timing, so naming them could differ between ranks.
         with _named(f"{inside[0]}{others}", once=True):
             return run(state, bucket)
 

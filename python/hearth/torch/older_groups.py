@@ -1,7 +1,8 @@
 """The backend "hearth" for PyTorch 2.6 to 2.13, whose class Backend cannot be subclassed in Python.
 
-There, a backend in Python is a whole process group, which gets the tensors of all devices. This one
-passes CPU tensors to Hearth and, in a group made by "cpu:hearth,cuda:nccl", GPU tensors to NCCL.
+In these versions a backend in Python is a whole process group, which receives the tensors of all
+devices. OlderGroup passes CPU tensors to Hearth and, with the backend "cpu:hearth,cuda:nccl", GPU
+tensors to NCCL.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from hearth.torch.work import CompletedWork
 
 _IS_2_6 = torch.__version__.startswith("2.6.")
 _CPU, _GPU = torch.device("cpu"), torch.device("cuda")
-# A method of ProcessGroup: its name in today's Backend, and the class of its last argument if that
-# is optional.
+# For each method of ProcessGroup: its name in today's Backend, and the class of its last argument
+# if that argument is optional.
 _METHODS: dict[str, tuple[str, type | None]] = {
     "allreduce": ("allreduce", c10d.AllreduceOptions),
     "allreduce_coalesced": ("allreduce_coalesced", c10d.AllreduceCoalescedOptions),
@@ -48,12 +49,13 @@ _METHODS: dict[str, tuple[str, type | None]] = {
     "send": ("send", None),
     "recv": ("recv", None),
 }
-# PyTorch 2.13's ProcessGroup already has Backend's names.
+# PyTorch 2.13's ProcessGroup already uses Backend's names.
 _METHODS |= {name: (name, options) for name, options in _METHODS.values()}
 
 
 def backends_are_groups() -> bool:
-    """Whether this PyTorch does not support a Backend written in Python."""
+    """Whether this PyTorch needs a process group because it does not support a Backend in
+    Python."""
     try:
         type("Probe", (c10d.Backend,), {})(0, 1)
     except TypeError:  # no constructor defined
@@ -78,8 +80,8 @@ class PlainBackend:
 
 
 class _Held(Work):
-    """A work that stays referenced in `held` until its result was requested: the C++ of PyTorch 2.6
-    keeps no reference to the Python object, and would wait forever for a deleted one."""
+    """A Work that stays referenced in `held` until its result is requested, because PyTorch 2.6's
+    C++ code keeps no reference to the Python object, and would wait forever for a deleted one."""
 
     def __init__(self, work: Work, held: set[_Held]):
         super().__init__()
@@ -97,7 +99,7 @@ class _Held(Work):
 
 
 class OlderGroup(dist.ProcessGroup):
-    """One rank of a process group whose CPU tensors go to `cpu`, a HearthBackend.
+    """One rank of a process group that passes CPU tensors to `cpu`, a HearthBackend.
 
     `options`: PyTorch's options of the group; `gpu_options`: NCCL's, if the program passed them.
     """
@@ -113,11 +115,11 @@ class OlderGroup(dist.ProcessGroup):
         self._lock = threading.Lock()
 
     def barrier(self, opts: Any = None) -> Work:
-        """Uses NCCL if a GPU is named, as in barrier(device_ids=[0])."""
+        """Uses NCCL if the caller names a GPU, as in barrier(device_ids=[0])."""
         opts = opts or c10d.BarrierOptions()
         named = opts.device_ids or (opts.device is not None and opts.device.type == _GPU.type)
         if named and self._takes_gpu():
-            if opts.device_ids:  # PyTorch 2.6 names the CPU in addition
+            if opts.device_ids:  # PyTorch 2.6 also names the CPU
                 opts.device = torch.device(_GPU.type, opts.device_ids[0])
             return _work(self._gpu_group().barrier(opts))
         return self._hold(self.cpu.barrier(opts))
@@ -175,7 +177,7 @@ class OlderGroup(dist.ProcessGroup):
         kind = torch.device(device).type
         if kind == _CPU.type:
             return self.cpu
-        # init_process_group(device_id=...) calls this before the group has a configuration.
+        # init_process_group(device_id=...) calls this method before the group has a configuration.
         if kind == _GPU.type and (self._takes_gpu() or self._configuration() is None):
             self._gpu_group()
         return super()._get_backend(device)
@@ -245,7 +247,7 @@ def _work(work: Work | None) -> Work:
 
 
 def _gpu_backend(options: Any, gpu_options: Any) -> tuple[torch.device, Any, Any]:
-    """NCCL's backend for a group, created like torch.distributed does."""
+    """NCCL's backend for a group, created as torch.distributed creates it."""
     nccl = dist.ProcessGroupNCCL
     if not isinstance(gpu_options, nccl.Options):
         gpu_options = nccl.Options()

@@ -1,4 +1,4 @@
-"""Parts of a checkpoint, such as model and optimizer: extracts, checks and loads their states."""
+"""Extracts, checks and loads the states of a checkpoint's parts, such as model and optimizer."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ _JSON = (type(None), bool, int, float, str)
 
 
 def bare(value: Any) -> Any:
-    """The module inside DistributedDataParallel and torch.compile, whose names match any run."""
+    """The module inside DistributedDataParallel and torch.compile, whose parameters' names do not
+    depend on these wrappers."""
     while True:
         if isinstance(value, DistributedDataParallel):
             value = value.module
@@ -36,7 +37,7 @@ def state_of(name: str, value: Any) -> Any:
     """The state to save for a part.
 
     Raises:
-        TypeError: it has no state, or one that cannot be loaded without running code.
+        TypeError: the part has no state, or a state that cannot be loaded without running code.
     """
     value = bare(value)
     if isinstance(value, dict):
@@ -73,7 +74,7 @@ def copied(state: Any, memo: dict[Any, torch.Tensor] | None = None) -> Any:
             memo[key] = state.detach().to("cpu", copy=True)
         return memo[key]
     if isinstance(state, dict):
-        made = copy.copy(state)  # a state_dict() has extra attributes
+        made = copy.copy(state)  # keeps the extra attributes of a state_dict()
         for name, value in state.items():
             made[name] = copied(value, memo)
         return made
@@ -83,7 +84,7 @@ def copied(state: Any, memo: dict[Any, torch.Tensor] | None = None) -> Any:
 
 
 def is_json(state: Any) -> bool:
-    """Whether JSON restores exactly this value."""
+    """Whether a round trip through JSON returns exactly this value."""
     if type(state) is dict:
         return all(type(key) is str and is_json(value) for key, value in state.items())
     if type(state) is list:
@@ -92,9 +93,9 @@ def is_json(state: Any) -> bool:
 
 
 def position_of(state: Any) -> dict[str, str]:
-    """Checksums of a loader's state by key; empty for values it does not know yet.
+    """Checksums of a loader's state by key; "" for values that the loader does not know yet.
 
-    Partitions are left out: ranks learn of them at different times.
+    The key "partitions" is left out, because ranks learn of partitions at different times.
     """
     items = state.items() if isinstance(state, dict) else [("", state)]
     known = ((key, value) for key, value in items if key != "partitions")
@@ -109,7 +110,7 @@ def same_position(one: Mapping[str, str], other: Mapping[str, str]) -> bool:
 
 
 def _checksum(value: Any) -> str:
-    """Equal for equal values."""
+    """A checksum that is equal for equal values."""
     if is_json(value):
         return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
     data = io.BytesIO()
@@ -129,7 +130,7 @@ def misfit(name: str, value: Any, state: Any) -> str:
         except (KeyError, TypeError):
             return f"its {name!r} is not the state of an optimizer"
         if own != saved:
-            return f"{name!r} has groups of {saved} parameters in it and of {own} here"
+            return f"its {name!r} has groups of {saved} parameters, but {name!r} here has {own}"
     return ""
 
 
@@ -144,7 +145,7 @@ def load(value: Any, state: Any) -> None:
 
 
 def _others(value: Any, path: str) -> Iterator[tuple[str, Any]]:
-    """Paths and values of anything but plain data."""
+    """(path, value) of each value that is not plain data."""
     kind = type(value)
     if kind in _TENSORS or kind in _SCALARS:
         return
@@ -170,14 +171,15 @@ def _shapes(state: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def other_module(name: str, own: Mapping[str, Any], saved: Mapping[str, Any]) -> str:
-    """The differences of names and shapes between a module and a saved one; empty if none."""
+    """Describes differences in names and shapes between a module and a saved one; empty if there
+    are none."""
     said = []
     if missing := own.keys() - saved.keys():
         said.append(f"it lacks {some_of(missing)}")
     if unexpected := saved.keys() - own.keys():
         said.append(f"it has {some_of(unexpected)}, which {name!r} here lacks")
     shapes = {
-        f"{key} is {saved[key]} in it and {own[key]} here"
+        f"{key} is {saved[key]} there and {own[key]} here"
         for key in own.keys() & saved.keys()
         if None not in (own[key], saved[key]) and own[key] != saved[key]
     }

@@ -22,8 +22,8 @@ _BLOCK_BYTES = 16 << 20
 
 
 class Peers:
-    """All ranks of the default process group; without one, only this process. Each method is a
-    collective call: all ranks make the same calls in the same order.
+    """All ranks of the default process group, or only this process if there is no group. Each
+    method is a collective call: all ranks make the same calls in the same order.
 
     Attributes:
         rank, world: this process's rank, and the number of ranks.
@@ -54,8 +54,8 @@ class Peers:
         return self.exchange(text if self.rank == 0 else "")[0]
 
     def together(self, act: Callable[[], Result], what: str = "") -> Result:
-        """The result of `act` on this rank. If it raises on any rank, all ranks raise the same
-        HearthError, which begins with `what`."""
+        """Runs `act` on each rank, and returns this rank's result. If it raises on any rank, all
+        ranks raise the same HearthError, whose message begins with `what`."""
         said, cause, result = "", None, None
         try:
             result = act()
@@ -70,8 +70,7 @@ class Peers:
         raise Failure(f"{what}{where}{text}", code).error() from cause
 
     def check_same(self, what: str, value: Any) -> None:
-        """Raises a HearthError on all ranks if a rank's value differs from rank 0's, compared as
-        JSON."""
+        """Raises a HearthError on all ranks if a rank's value, as JSON, differs from rank 0's."""
         texts = self.exchange(json.dumps(value))
         for rank, text in enumerate(texts):
             if text != texts[0]:
@@ -79,7 +78,8 @@ class Peers:
                 raise invalid(f"{what} on rank {rank} than on rank 0{values}")
 
     def share_file(self, source: Any, size: int) -> Any:
-        """A file of `size` bytes on rank 0, from its beginning: a copy on other ranks, to close."""
+        """Sends a file of `size` bytes from rank 0 to all ranks. Returns the file, rewound; on
+        other ranks a copy, which the caller closes."""
         if self.world == 1:
             return source
         import torch
@@ -100,7 +100,7 @@ class Peers:
         return file
 
     def gather_bytes(self, tensor: Tensor) -> list[Tensor]:
-        """The uint8 CPU tensors of all ranks, of equal length."""
+        """The uint8 CPU tensors of all ranks, which must have equal lengths."""
         if self.world == 1:
             return [tensor]
         return self._gather(bytes(tensor.numpy()), len(tensor))

@@ -1,7 +1,7 @@
 """Connects the ranks of a cluster: sets PyTorch's environment and opens its store on rank 0.
 
-The store listens on a port that the node has held since before others knew of it, so no other
-process can take that port. The store belongs to rank 0's process and lives as long as it.
+The store listens on a port that the node bound before it announced the port, so no other process
+can take it. The store belongs to rank 0's process and ends with it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 # How long a rank that loses a peer waits for the report of that peer's error.
 CAUSE_WAIT_S = 20.0
-# Texts of errors of the process group, and of any connection.
+# Texts that occur in errors of the process group, and in errors of any connection.
 _LOST_PEER = ("gloo", "nccl", "connection closed by peer")
 _LOST_CONNECTION = ("connection reset", "broken pipe")
 _BACKLOG = 1024
@@ -31,7 +31,8 @@ def prepare(ctx: TorchContext) -> None:
     port, ctx.port = ctx.port, None
     if ctx.rank is not None:
         os.environ.update(environment(ctx))
-        # The store outlives destroy_process_group(), so old keys would be found.
+        # The store outlives destroy_process_group(), so without numbers a new group would find old
+        # keys.
         stores.number_the_groups()
         if ctx.rank == 0 and port is not None:
             _open_store(ctx, port)
@@ -41,7 +42,7 @@ def prepare(ctx: TorchContext) -> None:
 
 
 def environment(ctx: TorchContext) -> dict[str, str]:
-    """torchrun's variables, and the network interface over which the hosts reach each other."""
+    """torchrun's variables, and the network interface through which the hosts reach each other."""
     host, port = ctx.master
     values = {
         "RANK": str(ctx.rank),
@@ -54,7 +55,7 @@ def environment(ctx: TorchContext) -> dict[str, str]:
     }
     own = ctx.cluster_spec[ctx.role][ctx.index].rpartition(":")[0]
     name = _interface_of(own)
-    # By default they use the address of the host's name, which may be 127.0.1.1.
+    # By default Gloo and NCCL use the address of the host's name, which may be 127.0.1.1.
     for key in ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"):
         if name and key not in os.environ:
             values[key] = name
@@ -89,7 +90,7 @@ def _open_store(ctx: TorchContext, port: socket.socket) -> None:
     global _store
     port.listen(_BACKLOG)
     host, number = ctx.master
-    # init_process_group() opens a store on this port, too, and gets this one (multi_tenant).
+    # init_process_group() also opens a store on this port, and gets this store (multi_tenant).
     _store = TCPStore(
         host,
         number,
@@ -102,13 +103,13 @@ def _open_store(ctx: TorchContext, port: socket.socket) -> None:
 
 
 def may_follow(error: BaseException | None) -> bool:
-    """Whether an error, or its cause, may be a consequence of a lost rank. True also for other
-    lost connections, such as one to a server of MLflow."""
+    """Whether an error, or its cause, may be a consequence of a lost rank. Also returns True for
+    other lost connections, such as one to an MLflow server."""
     return is_group_error(error) or _any(error, ConnectionError, _LOST_CONNECTION)
 
 
 def is_group_error(error: BaseException | None) -> bool:
-    """Whether an error, or its cause, is one of the process group."""
+    """Whether an error, or one of its causes, came from the process group."""
     from torch.distributed import DistError
 
     return _any(error, DistError, _LOST_PEER)

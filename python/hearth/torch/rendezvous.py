@@ -1,4 +1,4 @@
-"""Rendezvous of a process group's ranks for a group of the core's collective."""
+"""The rendezvous through which a process group's ranks form a group of the core's collective."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Callable
 from hearth.ranks.group import Rendezvous
 from hearth.spark.addresses import address_towards
 
-# Secret of a Hearth cluster; without it rank 0 publishes a key.
+# Secret of a Hearth cluster; if empty, rank 0 publishes a key.
 _key = ""
 
 
 def use_key(key: str) -> None:
-    """Sets the key of later rendezvous; an empty one changes nothing."""
+    """Sets the key of later rendezvous; an empty key changes nothing."""
     global _key
     _key = key or _key
 
@@ -21,7 +21,7 @@ def use_key(key: str) -> None:
 def at_master(
     publish: Callable[[str], None], read: Callable[[], str], withdraw: Callable[[], object]
 ) -> Rendezvous:
-    """Uses this process's address on the interface towards rank 0, or the loopback address if
+    """A rendezvous at this process's address on the route to rank 0, or at the loopback address if
     MASTER_ADDR is not set."""
     master = os.environ.get("MASTER_ADDR")
     host = address_towards(master, int(os.environ.get("MASTER_PORT", "1"))) if master else ""

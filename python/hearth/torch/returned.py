@@ -17,13 +17,13 @@ def give(ctx: Any, value: Any) -> None:
 
 
 def of_rank_0(cluster: Any) -> Any:
-    """In the driver, the value of rank 0 once the cluster has ended; None if it sent none."""
+    """Rank 0's value, in the driver once the cluster has ended; None if rank 0 sent no value."""
     pieces = cluster.running.watch.values(0)
     return loaded(results.joined(pieces)) if pieces else None
 
 
 def dumped(value: Any) -> bytes:
-    """A value as bytes for loaded()."""
+    """Serializes a value for loaded()."""
     import torch
 
     data = io.BytesIO()
@@ -32,15 +32,15 @@ def dumped(value: Any) -> bytes:
 
 
 def loaded(data: bytes) -> Any:
-    """The value, without running code of its sender."""
+    """The inverse of dumped(); runs no code from the data."""
     import torch
 
     return torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
 
 
 def packed_result(value: Any) -> bytes:
-    """A main function's return value: the length of the JSON, the JSON, then the tensors. Raises
-    TypeError for unsupported types."""
+    """Serializes a main function's return value: the length of the JSON, the JSON, then the
+    tensors. Raises TypeError for unsupported types."""
     import torch
 
     tensors: list[Any] = []
@@ -72,7 +72,7 @@ def _packed(value: Any) -> bytes:
         data = dumped(value)
         loaded(data)
     except (pickle.PickleError, AttributeError, TypeError):
-        # Without the cause: PyTorch's message suggests weights_only=False.
+        # Not chained, because PyTorch's message suggests weights_only=False.
         raise TypeError(
             f"the function returned a {type(value).__name__}, but the driver only accepts tensors, "
             "numbers, strings, and lists, tuples and dicts of them, as it runs no code that came "

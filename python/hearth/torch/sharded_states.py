@@ -1,6 +1,7 @@
 """Sharded parts of a checkpoint (FSDP2), through torch.distributed.checkpoint.
 
-Each rank writes separate files, and reads what it needs from all. Methods are collective calls.
+Each rank writes separate files, and reads the shards that it needs from all files. Methods are
+collective calls.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ class Shards:
 
 @dataclass(frozen=True)
 class ShardsInMemory:
-    """One rank's shards in main memory: files by name, and the names of their parts."""
+    """One rank's shards in main memory: the files by name, and the names of the sharded parts."""
 
     names: set[str]
     files: dict[str, io.BytesIO]
@@ -85,7 +86,7 @@ class ShardedParts:
 
     @property
     def names(self) -> set[str]:
-        """The names of the parts that ranks hold in shards."""
+        """The names of the sharded parts."""
         return {*self._modules, *self._optimizers}
 
     def save(self, path: str) -> None:
@@ -95,7 +96,7 @@ class ShardedParts:
         dcp.save(self._states(), storage_writer=writer)
 
     def in_memory(self) -> ShardsInMemory:
-        """The current output of save(), in memory."""
+        """Like save(), but writes to memory."""
         writer = FileSystemWriter("", single_file_per_rank=True, sync_files=False)
         memory = _Memory()
         writer.fs, writer.path = memory, ""
@@ -103,7 +104,7 @@ class ShardedParts:
         return ShardsInMemory(self.names, memory.files)
 
     def files(self, path: str) -> list[str]:
-        """On rank 0, the names of the files that save() has written on all ranks."""
+        """The names of the files that save() has written on all ranks; only rank 0 calls it."""
         shards = Shards(partial(open, mode="rb"), path)
         stored = _Reader(shards).read_metadata().storage_data.values()
         return sorted({METADATA, *(each.relative_path for each in stored)})
@@ -176,7 +177,7 @@ class _Memory(FileSystem):
         return suffix
 
     def mkdir(self, path: Any) -> None:
-        """Does nothing: there is one folder."""
+        """Does nothing, because there is only one folder."""
 
     def exists(self, path: Any) -> bool:
         return str(path) in self.files
@@ -187,11 +188,11 @@ class _Memory(FileSystem):
 
 class _Readable(io.BytesIO):
     def close(self) -> None:
-        """Does nothing: the content is read later."""
+        """Does nothing, because the content is read later."""
 
 
 class _Reader(FileSystemReader):
-    """Checks the classes that a pickle names before PyTorch loads it."""
+    """Checks the classes that the pickled metadata names before PyTorch loads it."""
 
     def __init__(self, shards: Shards):
         super().__init__(shards.uri)
@@ -204,7 +205,7 @@ class _Reader(FileSystemReader):
 
 
 class _Planner(DefaultLoadPlanner):
-    """Runs no code for values that are not tensors either."""
+    """Checks that values which are not tensors can be loaded without running code, too."""
 
     def load_bytes(self, read_item: Any, value: io.BytesIO) -> None:
         torch.load(value, weights_only=True)

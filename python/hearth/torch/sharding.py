@@ -7,7 +7,7 @@ from types import FrameType
 
 from hearth.errors import invalid
 
-# Classes, by module, that iterate a dataset and keep only a part of it on each rank.
+# Classes, by module, that iterate over a dataset and keep only a part of it on each rank.
 _SHARDING = {
     "accelerate.data_loader": ("DataLoaderDispatcher", "IterableDatasetShard"),
     "transformers.trainer_pt_utils": ("IterableDatasetShard",),
@@ -33,7 +33,7 @@ def check_batches_are_kept(caller: FrameType) -> None:
 def check_whole() -> None:
     """Raises RuntimeError if a caller of this function shards the data that it reads.
 
-    The whole call stack is searched, as datasets may be wrapped.
+    Searches the whole call stack, because datasets may be wrapped.
     """
     if not _SHARDING.keys() & sys.modules.keys():
         return

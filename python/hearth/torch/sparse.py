@@ -1,7 +1,8 @@
 """Sums sparse tensors over ranks: gathers the rows of each rank and adds them up.
 
-A sparse gradient of an embedding table has the rows that a minibatch used. Memory and traffic are
-proportional to these rows (the most of any rank, times the number of ranks), not to the table.
+A sparse gradient of an embedding table contains only the rows that a minibatch used. Memory and
+traffic are proportional to the number of these rows (the largest number of any rank, times the
+number of ranks), not to the size of the table.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _OPS = ("SUM", "AVG")
 
 
 class SparseSum:
-    """The sum of one sparse COO tensor over `world` ranks. One thread uses it at a time.
+    """The sum of one sparse COO tensor over `world` ranks. Not thread-safe.
 
     First the ranks gather `count` into `counts`, then each pair of `exchanged()`; finish() then
     stores the coalesced sum in the tensor. Rows are added in rank order, so the result is bitwise
@@ -72,13 +73,13 @@ class SparseSum:
             self._tensor.copy_(summed)
 
     def _added(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """The sorted keys of all ranks, and the sum for each key."""
+        """The sorted distinct keys of all ranks, and the sum for each key."""
         counts = [int(count) for count in self.counts]
         used = [part[:count] for part, count in zip(keys, counts, strict=True)]
         found, position = torch.unique(torch.cat(used), return_inverse=True)
         total = values.new_zeros(len(found), *values.shape[2:])
         for part, at in zip(values, position.split(counts), strict=True):
-            total[at] += part[: len(at)]  # keys of a rank are unique
+            total[at] += part[: len(at)]  # valid because the keys of one rank are unique
         return found, total
 
 

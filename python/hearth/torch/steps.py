@@ -1,4 +1,4 @@
-"""Training steps in which every rank takes part, even when it has no rows at the moment."""
+"""Training steps in which every rank participates, even if it has no rows at the moment."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def in_step(batches: Iterable[Any], patience_s: float = 0.5) -> Iterator[tuple[A
             loss = loss_of(model(batch["image"]), batch["label"])
             (loss * weight).backward()
 
-    Spark gives one node more partitions than another, so a loop that takes rows and then calls a
-    collective would wait for a node that has none. Here the ranks exchange their numbers of rows
-    before each step. A rank without rows repeats two old ones with weight 0; the weights of the
-    others are their share of the step's rows times the number of ranks, so the mean over the ranks
-    that DistributedDataParallel computes is the mean over the rows.
+    Spark may send one node more partitions than another, so a loop that takes rows and then calls a
+    collective operation would wait for a node without rows. Here the ranks exchange their numbers
+    of rows before each step. A rank without rows repeats two old rows with weight 0. Any other
+    rank's weight is its share of the step's rows times the number of ranks, so the mean over the
+    ranks, which DistributedDataParallel computes, is the mean over the rows.
 
-    It costs a small all_gather per step. Without a process group every weight is 1.
+    Each step costs one small all_gather. Without a process group every weight is 1.
 
     Args:
         batches: a dataset of a feed, or a DataLoader of one (batch_size=None): tensors, or tuples
@@ -38,7 +38,7 @@ def in_step(batches: Iterable[Any], patience_s: float = 0.5) -> Iterator[tuple[A
         RuntimeError: a framework would use only a part of the minibatches.
         ClusterError: a node of the cluster failed.
     """
-    check_whole()  # another thread takes the rows
+    check_whole()  # here, because another thread takes the rows
     if not dist.is_initialized() or dist.get_world_size() == 1:
         for batch in batches:
             yield batch, 1.0
@@ -68,7 +68,7 @@ class _Tensors:
 
 
 def _share(example: Any, source: int) -> Any:
-    """Sends the example of rank `source` to ranks without one; others keep theirs."""
+    """Returns rank `source`'s example on ranks without an example, and `example` on others."""
     device = _device()
     names, tensors = _parts(example) if example is not None else (None, [])
     spec = [[str(t.dtype).removeprefix("torch."), list(t.shape)] for t in tensors]
@@ -97,7 +97,7 @@ def _device() -> torch.device:
 
 
 def _two_rows(batch: Any) -> Any:
-    """Copies of two rows, as batch normalization rejects a single one."""
+    """Copies of two rows, because batch normalization rejects a single row."""
     names, tensors = _parts(batch)
     rows = [torch.cat([t[:1], t[-1:]]).detach() for t in tensors]
     return steps.whole_of(names, rows)

@@ -20,11 +20,11 @@ _kept: list[Any] = []
 def read(store: Any, key: str, timeout_s: float) -> str:
     """The value of a key, once it is set.
 
-    Polls: a thread in a store's wait() blocks all others, including the one that would set the key
-    for which the other rank waits.
+    Polls, because a thread in a store's wait() blocks all other threads, including the one that
+    would set the key for which the other rank waits.
 
     Raises:
-        DistStoreError: it was not set within `timeout_s`, or the store cannot be reached.
+        DistStoreError: the key was not set within `timeout_s`, or the store cannot be reached.
     """
     limit, pause = time.monotonic() + timeout_s, _FIRST_PAUSE_S
     while not store.check([key]):
@@ -41,8 +41,8 @@ def read(store: Any, key: str, timeout_s: float) -> str:
 def keep(store: Any, rank: int) -> None:
     """Makes a store that rank 0 serves outlive destroy_process_group().
 
-    Other ranks may be in their next init_process_group() before rank 0 has left its last one. They
-    then reach the same store, and must find no keys of the last group in it.
+    Other ranks may call their next init_process_group() before rank 0 has left the previous group.
+    They then reach the same store, and must find no keys of the previous group in it.
     """
     number_the_groups()
     if rank == 0:

@@ -50,22 +50,23 @@ class TorchCluster(Cluster):
             spark: a SparkSession (also of Spark Connect) or a SparkContext.
             main_fun: the main function; pickled by value if executors cannot import it. Its second
                 argument is a TorchContext.
-            args: its first argument; a list becomes the node's sys.argv.
+            args: the main function's first argument; a list becomes the node's sys.argv.
             workers: number of nodes, each a rank of the process group. (least, most), with restart:
-                as many as there are slots. After a loss that is not replaced within
-                spark.hearth.executorWait it continues with fewer, and with more after
-                ctx.checkpoint(). With fewer slots than least it waits for
-                spark.hearth.minWorkersWait.
-            roles_of_nodes: number of nodes by role instead; "ps" and "evaluator" get no rows, are
-                not ranks, and end after the others.
+                as many as there are slots. If a lost executor is not replaced within
+                spark.hearth.executorWait, the cluster continues with fewer nodes; if more slots
+                become available, it continues with more after ctx.checkpoint(). With fewer slots
+                than least it waits for spark.hearth.minWorkersWait.
+            roles_of_nodes: number of nodes by role instead; nodes of "ps" and "evaluator" receive
+                no rows, are not ranks, and end after the others.
             feeds, datasets, profile, timeout_s, shown: as for cluster.run().
-            gpus_per_worker: GPUs that a node sees; None: those that Spark assigned, else one of the
-                host's, if any; 0: none.
+            gpus_per_worker: number of GPUs that a node sees; None: those that Spark assigned, or
+                else one of the host's GPUs, if any; 0: none.
             restart: as for cluster.run(), up to ten times without a checkpoint in between.
             checkpoint_dir: path or URI of the folder of ctx.checkpoint() and ctx.restore().
 
         Raises:
-            ReservationTimeoutError: not all nodes started; says which, and possible reasons.
+            ReservationTimeoutError: not all nodes started; the message lists them, with possible
+                reasons.
             NodeError: a node failed during start.
             HearthError: dynamic allocation would end idle nodes.
             TypeError, ValueError, OSError: an invalid dataset, or files that cannot be listed.
@@ -88,7 +89,8 @@ class TorchCluster(Cluster):
     def of_plan(
         cls, spark: Any, plan: Plan, main_fun: Callable[[Any, Any], Any], args: Any
     ) -> TorchCluster:
-        """Starts the nodes of a plan, which must reserve their ports. Raises like run()."""
+        """Starts the nodes of a plan, which must keep the nodes' ports reserved
+        (release_port=False). Raises like run()."""
         cluster = cls(spark, plan)
         cluster.start(NodeProgram(partial(run_main, main_fun), args, context_of_node))
         return cluster
@@ -100,7 +102,8 @@ class TorchCluster(Cluster):
 def _template_of(
     workers: int | tuple[int, int], restart: bool, roles_of_nodes: Mapping[str, int] | None
 ) -> dict[str, list[int]]:
-    """The largest set of node ids for each role. Raises ValueError for invalid numbers."""
+    """Node ids by role, for the largest number of workers. Raises ValueError for invalid
+    numbers."""
     least, most = workers if isinstance(workers, tuple) and len(workers) == 2 else (0, workers)
     if not all(hasattr(type(number), "__index__") for number in (least, most)):
         raise invalid(f"workers is {workers!r}: give an integer, or (least, most)")

@@ -15,8 +15,8 @@ from torch.futures import Future
 
 from hearth.native import timeline
 
-_NO_TIMEOUT = timedelta(0)  # the default of wait(): the group's timeout
-# The operation's timeout fires first, as its error says more.
+_NO_TIMEOUT = timedelta(0)  # the default of wait(), which means the group's timeout
+# Extra time, so that the operation's timeout, whose error says more, expires first.
 _GRACE_S = 5.0
 
 
@@ -37,7 +37,7 @@ class CompletedWork(Work):
 
 
 class PendingWork(Work):
-    """The operations of one call. Any thread may wait for it.
+    """The operations of one call. Any thread may wait for them.
 
     `waits`: functions with a timeout in seconds that return once their operation has finished, or
     raise; they are called in this order. `finish` is called once, after them. `timeout_s`: limit
@@ -65,8 +65,9 @@ class PendingWork(Work):
         """Returns once the results are available.
 
         Raises:
-            ConnectionError: a rank left. TimeoutError: one did not call in time. Both name it.
-            ValueError: a rank called something else.
+            ConnectionError: a rank left. TimeoutError: a rank did not call in time. Both name the
+                rank.
+            ValueError: a rank made a different call.
         """
         seconds = timeout.total_seconds()
         with timeline.span("wait for other ranks"):
@@ -83,14 +84,15 @@ class PendingWork(Work):
         with self._lock:
             if self._future is None:
                 future: Future[Any] = Future()
-                # An exception of a callback is an error for C++, too, where DistributedDataParallel
-                # waits; C++ takes one set by set_exception() for a result.
+                # Raises an error in a callback, because C++, in which DistributedDataParallel
+                # waits, recognizes a callback's error, but takes an error of set_exception() for a
+                # result.
                 self._future = future.then(lambda _: self._outcome())
                 self._notifier.complete_after(future, self.wait_quietly)
             return self._future
 
     def wait_quietly(self) -> None:
-        """Waits for the end of the operation; wait() raises its error."""
+        """Waits for the end of the operation; its error is raised by a later wait()."""
         with suppress(Exception):  # wait() raises it again
             self.wait()
 
@@ -105,14 +107,14 @@ _thread_local = threading.local()  # `notifies`: whether this is a notifier's th
 class Notifier:
     """Completes futures in submission order, in a dedicated thread.
 
-    A future's callbacks run in that thread, and may call an operation and wait for it, as PyTorch's
-    PowerSGD hook does: another thread completes that one.
+    A future's callbacks run in that thread. They may call an operation and wait for it, as
+    PyTorch's PowerSGD hook does; another thread then completes that operation.
     """
 
     def __init__(self) -> None:
         self._queue: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
-        self._nested: list[threading.Thread] = []  # of operations of callbacks
+        self._nested: list[threading.Thread] = []  # threads for operations that callbacks call
         self._lock = threading.Lock()
 
     def complete_after(self, future: Future[Any], wait: Callable[[], object]) -> None:
@@ -130,16 +132,17 @@ class Notifier:
         self._queue.put((future, wait))
 
     def close(self) -> None:
-        """Ends the thread after all submitted futures, whose operations have ended.
+        """Ends the thread after it has completed all submitted futures, whose operations must have
+        ended.
 
-        Waits for it: PyTorch's objects release Python's lock where they are destroyed, and a thread
-        that does so while the interpreter ends aborts the process.
+        Waits for the thread, because PyTorch's objects release Python's lock when they are
+        destroyed, and a thread that does so while the interpreter ends aborts the process.
         """
         self._queue.put(None)
         if not getattr(_thread_local, "notifies", False):
             if self._thread is not None:
                 self._thread.join(_GRACE_S)
-            with self._lock:  # complete: its callbacks start no more
+            with self._lock:  # complete, because callbacks start no more threads
                 nested = self._nested
             for thread in nested:
                 thread.join(_GRACE_S)

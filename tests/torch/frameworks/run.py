@@ -47,7 +47,7 @@ def run(program: str, rows: Path) -> bool:
         port = free.getsockname()[1]
     processes = []
     for rank in range(WORLD):
-        place = {
+        node = {
             "RANK": rank,
             "WORLD_SIZE": WORLD,
             "LOCAL_RANK": 0,
@@ -57,7 +57,7 @@ def run(program: str, rows: Path) -> bool:
             "MASTER_ADDR": "127.0.0.1",
             "MASTER_PORT": port,
         }
-        environment = {**os.environ, **{key: str(value) for key, value in place.items()}}
+        environment = {**os.environ, **{key: str(value) for key, value in node.items()}}
         environment["PYTHONPATH"] = str(HERE.parents[1] / "python")  # for dataset_ranks.py
         folder = rows.parent / Path(program).stem
         folder.mkdir(exist_ok=True)

@@ -1,4 +1,5 @@
-// The two database backends. `path` exists and has the right format (open), or is free (create).
+// The two database backends. To open, `path` must exist in the backend's format; to create, it must
+// not exist.
 #pragma once
 
 #include <memory>

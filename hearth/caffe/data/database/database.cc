@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Files by which the two formats are recognized.
+// The files that identify the two formats.
 bool IsLmdb(const fs::path& path) {
   return fs::is_regular_file(path) || fs::exists(path / "data.mdb");
 }
@@ -28,7 +28,7 @@ void RequireKind(DataParameter::DB backend, const std::string& path) {
           "{} has the other database format; set backend: {}", path, is_lmdb ? "LMDB" : "LEVELDB");
 }
 
-// Removes the folder of a database that an exception leaves incomplete.
+// Removes the folder of the database if an exception leaves it incomplete.
 class WholeOrNone : public DatabaseWriter {
  public:
   WholeOrNone(std::unique_ptr<DatabaseWriter> writer, std::string path)

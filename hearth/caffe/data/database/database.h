@@ -1,5 +1,5 @@
-// Databases of keys and values in key order, as Caffe's Data layer and tools use them: LMDB and
-// LevelDB behind one interface. A database must not be written while it is read.
+// Databases of keys and values in key order, used by Caffe's Data layer and tools. LMDB and LevelDB
+// share one interface. A database must not be written while it is read.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,9 @@
 
 namespace hearth::caffe {
 
-// Iterates over the records of a database, which it keeps open. One thread at a time. Any number of
-// cursors, also in other processes, may read one database; they do not change its files.
+// Iterates over the records of a database and keeps the database open. May be used by one thread at
+// a time. Any number of cursors, also in other processes, may read one database; they do not change
+// its files.
 class DatabaseCursor {
  public:
   virtual ~DatabaseCursor() = default;
@@ -21,8 +22,8 @@ class DatabaseCursor {
   // Moves to the first record whose key is at least `key`.
   virtual void Seek(std::string_view key) = 0;
   virtual void Next() = 0;
-  // False after the last record. Key and value are valid until the cursor moves, or as long as the
-  // cursor if keeps_values().
+  // False after the last record. Key and value are valid until the cursor moves. If keeps_values(),
+  // the value is valid as long as the cursor exists.
   virtual bool valid() const = 0;
   virtual bool keeps_values() const { return false; }
   virtual std::string_view key() const = 0;
@@ -31,8 +32,8 @@ class DatabaseCursor {
   virtual uint64_t fetched() const { return 0; }
 };
 
-// Adds records to a new database. One thread. Uncommitted records are not in the database; a
-// database that an exception leaves incomplete is removed.
+// Adds records to a new database, from one thread. Records become part of the database with
+// Commit(). If an exception leaves a database incomplete, it is removed.
 class DatabaseWriter {
  public:
   virtual ~DatabaseWriter() = default;
@@ -44,11 +45,12 @@ class DatabaseWriter {
 
 void SetShape(int64_t channels, int64_t height, int64_t width, Datum* datum);
 
-// "lmdb" or "leveldb", as in the tools' -backend. Throws kInvalidArgument for another name.
+// Maps "lmdb" or "leveldb", the values of the tools' -backend option. Throws kInvalidArgument for
+// another name.
 DataParameter::DB BackendNamed(std::string_view name);
 
-// Positioned at the first record. Throws kNotFound, kDataLoss, or kInvalidArgument for a database
-// of the other format.
+// Returns a cursor at the first record. Throws kNotFound, kDataLoss, or kInvalidArgument for a
+// database of the other format.
 std::unique_ptr<DatabaseCursor> OpenDatabase(DataParameter::DB backend, const std::string& uri);
 // Creates the folder. Throws kInvalidArgument if the path exists.
 std::unique_ptr<DatabaseWriter> CreateDatabase(DataParameter::DB backend, const std::string& uri);

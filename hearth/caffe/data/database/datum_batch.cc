@@ -13,12 +13,13 @@
 namespace hearth::caffe {
 namespace {
 
-// Tags of Datum's fields in the order in which programs write them: three numbers, then the data.
+// Tags of Datum's fields in the order in which programs usually write them: three numbers, then the
+// data.
 constexpr char kNumberTags[] = {1 << 3, 2 << 3, 3 << 3};
 constexpr char kDataTag = 4 << 3 | 2;
 constexpr size_t kLongestVarint = 10;
 
-// Reads a number at `at`, and moves past it; empty if there is none.
+// Reads the varint at `at` and moves `at` past it. Empty if the varint is incomplete.
 std::optional<uint64_t> Varint(std::string_view bytes, size_t* at) {
   uint64_t value = 0;
   for (size_t i = 0; i < kLongestVarint && *at < bytes.size(); ++i) {
@@ -29,10 +30,10 @@ std::optional<uint64_t> Varint(std::string_view bytes, size_t* at) {
   return std::nullopt;
 }
 
-// A record and its data, which need not be parsed.
+// A serialized Datum, split into its pixels, which need no parsing, and the bytes around them.
 struct Split {
   std::string_view before;
-  std::optional<std::string_view> data;  // empty if the record does not have the usual form
+  std::optional<std::string_view> data;  // empty if the fields are not in the usual order
   std::string_view behind;
 };
 
@@ -50,7 +51,8 @@ Split SplitAtData(std::string_view record) {
   return {record, std::nullopt, {}};
 }
 
-// Returns true for a Datum. `data`: its pixels inside the record, else `datum` has them.
+// Returns whether `record` is a Datum. Sets `data` to the pixels inside the record, or leaves it
+// empty if they are in `datum`.
 bool ParseDatum(std::string_view record, Datum* datum, std::string_view* data) {
   static const std::string kWhere = "its Datum";
   const Split split = SplitAtData(record);
@@ -61,7 +63,7 @@ bool ParseDatum(std::string_view record, Datum* datum, std::string_view* data) {
     *datum = {};
     return false;
   }
-  if (split.data && !datum->has_data()) {  // the last value of a repeated field counts
+  if (split.data && !datum->has_data()) {  // otherwise a later data field wins
     *data = *split.data;
     datum->set_data("");
   }

@@ -14,12 +14,13 @@
 
 namespace hearth::caffe {
 
-// Columns id (the key), label, channels, height, width, encoded and data. A record that is not a
-// Datum has null in all columns but the id; one whose pixels are floats has null data. One thread
-// adds.
+// The columns are id (the key), label, channels, height, width, encoded and data. For a record that
+// is not a Datum, all columns but id are null; for a Datum with float pixels, data is null. Add()
+// must be called from one thread.
 class DatumBatch {
  public:
-  // References the record's pixels if the records keep their values; else copies them.
+  // If `records` keeps its values, the batch refers to the pixels of a record; otherwise it copies
+  // them.
   explicit DatumBatch(std::shared_ptr<const DatabaseCursor> records)
       : records_(std::move(records)) {}
 
@@ -28,8 +29,8 @@ class DatumBatch {
   int64_t rows() const { return static_cast<int64_t>(ids_.size()); }
   size_t data_bytes() const { return data_bytes_; }
 
-  // Exports by Arrow's C data interface, with data of type "binary view". The receiver releases
-  // both structs, which own the batch and the records.
+  // Exports the batch through Arrow's C data interface; the column data has the type "binary view".
+  // The receiver releases both structs, which own the batch and the records.
   static void Export(const std::shared_ptr<const DatumBatch>& batch, ArrowSchema* schema,
                      ArrowArray* array);
 
@@ -45,7 +46,8 @@ class DatumBatch {
   size_t data_bytes_ = 0;
 };
 
-// Keys consist of digits and file names; one that is not valid UTF-8 is shown as its bytes.
+// The key as text. Keys are usually digits and file names; one that is not valid UTF-8 is shown as
+// its bytes.
 std::string TextOfKey(std::string_view key);
 
 }  // namespace hearth::caffe

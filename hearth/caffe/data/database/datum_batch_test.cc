@@ -10,7 +10,7 @@
 namespace hearth::caffe {
 namespace {
 
-// Records in memory, which keep their values or not.
+// A cursor over records in memory; keeps_values() is selectable.
 class RecordsInMemory : public DatabaseCursor {
  public:
   explicit RecordsInMemory(bool keeps) : keeps_(keeps) {}

@@ -10,15 +10,15 @@
 namespace hearth::caffe {
 namespace {
 
-// Holds thousands of digits or some images, and fits one ring entry together with the other
-// columns.
+// Large enough for thousands of MNIST digits or for several images. Small enough that a batch with
+// its other columns fits one ring entry.
 constexpr size_t kBatchBytes = (size_t{4} << 20) - (size_t{256} << 10);
 constexpr int64_t kBatchRows = 4096;
 
 }  // namespace
 
 uint64_t PartBegin(uint64_t records, uint64_t part, uint64_t parts) {
-  // Avoids the product of both numbers, which may overflow.
+  // Avoids records * part, which may overflow.
   return records / parts * part + records % parts * part / parts;
 }
 

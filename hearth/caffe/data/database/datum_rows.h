@@ -13,50 +13,50 @@
 
 namespace hearth::caffe {
 
-// Parts of an LMDB: part i begins at the key first_keys[i], if it has any record.
+// Parts of an LMDB. Part i begins at first_keys[i], unless it is empty.
 struct LmdbParts {
   uint64_t records = 0;
   std::vector<std::string> first_keys;
 };
 
-// Number of `records` before part `part` of `parts`; sizes of parts differ by at most one.
+// Number of the `records` that lie before part `part` of `parts`. Part sizes differ by at most one.
 uint64_t PartBegin(uint64_t records, uint64_t part, uint64_t parts);
 
-// Finds the first keys of the parts without reading values. `path`: the data file or its URI.
+// Finds the first keys of the parts without reading values. `path` is the data file or its URI.
 // Throws like LmdbPages.
 LmdbParts DivideLmdb(const std::string& path, uint64_t parts);
 
-// Divides an LMDB into some number of parts, or up to twice as many, of similar size, using only
-// its tree.
+// An LMDB divided into parts of similar size by using only its B+tree. There are at least as many
+// parts as wanted, and at most twice as many.
 struct LmdbCuts {
-  // Each ends at the next one's first key; empty: the file is too small.
+  // Each part ends at the next one's first key. Empty if the file is too small to be divided.
   std::vector<LmdbSubtree> parts;
   uint64_t records = 0;
   size_t page_size = 0;
 };
-// Throws like LmdbPages; kUnimplemented for keys that are not in byte order.
+// Throws like LmdbPages, and kUnimplemented if the keys are not in byte order.
 LmdbCuts CutLmdb(const std::string& path, size_t wanted);
 
 // A contiguous key range.
 struct DatumRange {
   std::string first_key;
-  std::optional<std::string> end_key;  // exclusive; none: unknown, or the database's end
-  std::optional<uint64_t> count;       // if known
-  bool or_behind = false;              // first_key is a lower bound: no record needs to have it
+  std::optional<std::string> end_key;  // exclusive; empty if unknown or if it is the database's end
+  std::optional<uint64_t> count;       // empty if unknown
+  bool or_behind = false;  // first_key is only a lower bound: no record needs to have it
 };
 
-// Reads a range of records as batches. One thread. Throws kDataLoss if the file is damaged.
+// Reads a range of records in batches, from one thread. Throws kDataLoss if the file is damaged.
 class DatumRows {
  public:
   // Reads an LMDB's data file. Throws kDataLoss if no record has the first key.
   DatumRows(const std::string& path, DatumRange range);
   DatumRows(const std::string& path, const std::string& first_key, uint64_t count);
-  // Reads any database; `name` is for messages: "the LevelDB /path".
+  // Reads any database. `name` is used in messages, such as "the LevelDB /path".
   DatumRows(std::unique_ptr<DatabaseCursor> records, std::string name, DatumRange range);
 
   // Bytes read from a remote file system.
   uint64_t fetched() const { return records_->fetched(); }
-  // The next rows, some megabytes of them; null at the end.
+  // Returns the next rows, some megabytes; null at the end.
   std::shared_ptr<const DatumBatch> Next();
 
  private:

@@ -19,8 +19,8 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-// The number of records in a meta page: after its header, its 24 bytes and the 48 of the free
-// pages.
+// Offset of the record count in a meta page. It follows the page header, 24 bytes of the meta
+// header and the 48-byte descriptor of the free pages.
 constexpr std::streamoff kRecordsAt = 16 + 24 + 48 + 32;
 
 class DatumRowsTest : public testing::Test {
@@ -87,7 +87,7 @@ TEST_F(DatumRowsTest, CutsHaveEachRecordOnceAndSimilarSizes) {
     records.emplace_back(keys.back(), RecordOf("abcdefgh", i));
   }
   Write(records);
-  EXPECT_TRUE(CutLmdb(file_, 100'000).parts.empty());  // more pages than it has
+  EXPECT_TRUE(CutLmdb(file_, 100'000).parts.empty());  // more parts than the file has pages
   for (const size_t wanted : {1UL, 3UL, 60UL}) {
     const LmdbCuts cuts = CutLmdb(file_, wanted);
     EXPECT_EQ(cuts.records, 20'000U);

@@ -39,7 +39,7 @@ class LevelDbCursor : public DatabaseCursor {
     database_ = Open(options, path);
     env_.Seal();
     leveldb::ReadOptions once;
-    once.fill_cache = false;  // every record is read once per epoch
+    once.fill_cache = false;  // no caching: every record is read once per epoch
     once.verify_checksums = true;
     iterator_.reset(database_->NewIterator(once));
     LevelDbCursor::SeekToFirst();
@@ -57,7 +57,7 @@ class LevelDbCursor : public DatabaseCursor {
     iterator_->SeekToLast();
     CheckStatus(iterator_->status(), path_, "read");
   }
-  // Number of bytes of its files before `key`, to about a block.
+  // Approximate number of bytes that the database's files contain before `key`, to about a block.
   uint64_t BytesBefore(std::string_view key) {
     const leveldb::Range range("", ToSlice(key));
     uint64_t bytes = 0;
@@ -85,7 +85,7 @@ class LevelDbWriter : public DatabaseWriter {
     leveldb::Options options;
     options.create_if_missing = true;
     options.error_if_exists = true;
-    // Caffe's sizes: records are written once and in bulk.
+    // The sizes that Caffe uses; they suit records that are written once and in bulk.
     options.block_size = 65536;
     options.write_buffer_size = 256 << 20;
     options.max_open_files = 100;
@@ -109,7 +109,8 @@ class LevelDbWriter : public DatabaseWriter {
   leveldb::WriteBatch batch_;
 };
 
-// The first keys of parts of equal numbers of records; "" for empty parts.
+// Divides the database into parts whose numbers of records differ by at most one. A part after the
+// last record has the first_key "".
 std::vector<DatumRange> DivideByRecords(LevelDbCursor* cursor, uint64_t parts) {
   uint64_t records = 0;
   for (cursor->SeekToFirst(); cursor->valid(); cursor->Next()) ++records;
@@ -125,7 +126,8 @@ std::vector<DatumRange> DivideByRecords(LevelDbCursor* cursor, uint64_t parts) {
   return ranges;
 }
 
-// Keys between the first and the last one, by the eight bytes after their common prefix.
+// Maps 64-bit numbers to keys between the first and the last key, in order: the number gives the
+// eight bytes after their common prefix.
 class KeyScale {
  public:
   KeyScale(std::string_view first, std::string_view last)
@@ -152,7 +154,7 @@ std::vector<DatumRange> DivideByBytes(LevelDbCursor* cursor, uint64_t parts, uin
   for (uint64_t part = 1; part < parts; ++part) {
     const uint64_t wanted = bytes / parts * part;
     uint64_t low = 0, high = std::numeric_limits<uint64_t>::max();
-    // Binary search for the least number whose key has that many bytes before it.
+    // Binary search for the smallest number whose key has `wanted` bytes before it.
     while (low < high) {
       const uint64_t middle = low + (high - low) / 2;
       if (cursor->BytesBefore(scale.KeyAt(middle)) < wanted) {
@@ -165,7 +167,7 @@ std::vector<DatumRange> DivideByBytes(LevelDbCursor* cursor, uint64_t parts, uin
     if (cursor->valid()) {
       ranges[part].first_key = std::max(ranges[part - 1].first_key, std::string(cursor->key()));
     } else {
-      ranges[part].first_key = last;  // the previous part gets all other records
+      ranges[part].first_key = last;  // the previous part then has all other records
     }
     ranges[part - 1].end_key = ranges[part].first_key;
   }

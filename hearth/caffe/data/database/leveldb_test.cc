@@ -25,7 +25,7 @@ class LevelDbRowsTest : public testing::Test {
   LevelDbRowsTest() { fs::remove_all(path_); }
   ~LevelDbRowsTest() override { fs::remove_all(path_); }
 
-  // Writes images of a kilobyte; returns their keys.
+  // Writes images of 1000 bytes and returns their keys.
   std::vector<std::string> Write(int records) const {
     Datum datum;
     std::string data(1000, '\0');
@@ -70,7 +70,7 @@ TEST_F(LevelDbRowsTest, RangesHaveEachRecordOnceAndInOrder) {
         largest = std::max(largest, part.size());
       }
       EXPECT_EQ(ids, keys);
-      // By bytes, up to some blocks of 64 KiB.
+      // Division by bytes is accurate to some blocks of 64 KiB.
       EXPECT_LE(largest, keys.size() / ranges.size() + (small > 0 ? 1 : 200));
     }
   }
@@ -99,7 +99,7 @@ TEST_F(LevelDbRowsTest, ADamagedLogIsAnErrorRatherThanMissingRecords) {
               ThrowsMessage<Error>(HasSubstr("cannot open the LevelDB")));
 }
 
-// As a killed writer leaves it.
+// A killed writer leaves a truncated log.
 TEST_F(LevelDbRowsTest, ATruncatedLogEndsWithTheLastCompleteCommit) {
   const std::vector<std::string> keys = Write(200);
   for (const auto& entry : fs::directory_iterator(path_)) {

@@ -1,4 +1,4 @@
-// LMDB: one memory-mapped file. Written by the library, read by lmdb_pages.
+// LMDB: one memory-mapped file. The LMDB library writes it, lmdb_pages reads it.
 #include <lmdb.h>
 #include <sys/stat.h>
 
@@ -21,7 +21,8 @@ void CheckResult(int result, const std::string& path, const char* what) {
 }
 
 MDB_val ToVal(std::string_view bytes) {
-  return {bytes.size(), const_cast<char*>(bytes.data())};  // LMDB does not write to it
+  // The cast is safe because the LMDB library does not modify the bytes.
+  return {bytes.size(), const_cast<char*>(bytes.data())};
 }
 
 class Environment {
@@ -52,8 +53,8 @@ class LmdbWriter : public DatabaseWriter {
     pending_.emplace_back(key, value);
   }
 
-  // The size of the map is fixed during a transaction: if one fills it, it is repeated with a
-  // larger map.
+  // The size of the memory map cannot change within a transaction, so a transaction that fills the
+  // map is repeated with a larger one.
   void Commit() override {
     for (;;) {
       const int result = TryCommit();

@@ -12,15 +12,15 @@ namespace {
 
 constexpr size_t kCachedPages = 64;
 
-// A plain path may contain a colon, so a scheme is recognized only with its slashes.
-bool IsElsewhere(std::string_view path) {
+// A plain path may contain a colon, so only "://" marks a URI.
+bool IsRemote(std::string_view path) {
   return path.find("://") != std::string_view::npos && !storage::IsLocal(path);
 }
 
 }  // namespace
 
 LmdbFile::LmdbFile(const std::string& path) : name_(path) {
-  if (!IsElsewhere(path)) {
+  if (!IsRemote(path)) {
     mapped_ = formats::MappedFile::Open(path);
     size_ = mapped_->size();
     return;

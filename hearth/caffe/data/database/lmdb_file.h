@@ -11,14 +11,14 @@
 
 namespace hearth::caffe {
 
-// The bytes of an LMDB's data file: memory-mapped if it is local; otherwise fetched by pages, some
-// of which are cached. One thread. The file must not change.
+// The bytes of an LMDB's data file. A local file is memory-mapped; a remote one is fetched by
+// pages, some of which are cached. Must be used by one thread. The file must not change.
 class LmdbFile {
  public:
-  // A path, or a URI that hearth::storage supports. Throws like storage; kDataLoss for an empty
-  // file.
+  // `path` is a local path, or a URI that hearth::storage supports. Throws like storage, and
+  // kDataLoss for an empty file.
   explicit LmdbFile(const std::string& path);
-  // Reads a file by pages, like a remote one.
+  // Fetches the file by pages, like a remote one. `tree` and `values` read the same file.
   LmdbFile(std::string name, std::unique_ptr<storage::InputFile> tree,
            std::unique_ptr<storage::InputFile> values);
 
@@ -26,12 +26,12 @@ class LmdbFile {
   uint64_t size() const { return size_; }
   // The whole file if it is mapped, else null.
   const std::byte* mapped() const { return mapped_ == nullptr ? nullptr : mapped_->data(); }
-  // Page `number` of pages of `size` bytes, of a file that is not mapped. It must be inside the
-  // file, and is valid until 32 others were requested.
+  // Page `number`, if the file consists of pages of `size` bytes. Only for a file that is not
+  // mapped, and only for pages inside it. The page stays valid until 32 other pages were requested.
   const std::byte* Page(uint64_t number, size_t size);
-  // `size` bytes from `offset` on, which must be inside the file. Valid until the next call.
+  // `size` bytes at `offset`. The range must be inside the file. Valid until the next call.
   const std::byte* Value(uint64_t offset, size_t size);
-  // Bytes of pages and values that were fetched.
+  // Bytes of pages and values fetched so far.
   uint64_t fetched() const { return fetched_; }
 
  private:
@@ -46,7 +46,8 @@ class LmdbFile {
 
   const std::string name_;
   std::shared_ptr<const formats::MappedFile> mapped_;
-  // Two readers, as each reads ahead sequentially, and values are in a different order than pages.
+  // Two readers of the same file: each reads ahead sequentially, but values are not in the order of
+  // the pages that refer to them.
   std::unique_ptr<storage::InputFile> tree_, values_;
   uint64_t size_ = 0;
   std::unordered_map<uint64_t, Slot> pages_;

@@ -19,7 +19,7 @@ using testing::HasSubstr;
 
 constexpr size_t kPage = 512;
 
-// A file whose bytes may become fewer, with the number of its reads.
+// A file in memory that counts its reads and whose content may shrink.
 class MemoryFile : public storage::InputFile {
  public:
   MemoryFile(const std::string* bytes, int* reads) : bytes_(bytes), reads_(reads) {}
@@ -73,7 +73,7 @@ TEST_F(LmdbFileTest, APageIsValidWhile32OthersAreRequested) {
   EXPECT_EQ(file.Page(7, kPage), first);
 }
 
-// The header is read by a small page before the page size is known.
+// The meta page is first read with a small page size, before the file's page size is known.
 TEST_F(LmdbFileTest, APageOfAnotherSizeIsFetchedAgain) {
   LmdbFile file = Remote();
   EXPECT_EQ(FirstOf(file.Page(1, kPage)), 1);

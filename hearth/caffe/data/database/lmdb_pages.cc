@@ -12,29 +12,29 @@ namespace {
 constexpr uint32_t kMagic = 0xBEEFC0DE;
 constexpr uint32_t kVersion = 1;
 constexpr uint64_t kNoPage = ~uint64_t{0};
-constexpr size_t kDeepestTree = 32;  // the library's own limit
+constexpr size_t kDeepestTree = 32;  // the LMDB library's own limit
 
-// A page's header: its number (8 bytes), padding (2), flags (2), and then the end of the node list
-// and the beginning of the nodes (2, 2), or for a large value its number of pages (4).
+// Layout of a page header: page number (8 bytes), padding (2), flags (2), then the end of the node
+// list and the start of the nodes (2, 2), or for a large value its number of pages (4).
 constexpr size_t kFlagsAt = 10, kLowerAt = 12, kPagesAt = 12, kHeaderBytes = 16;
 enum PageKind : uint16_t { kBranch = 1, kLeaf = 2, kOverflow = 4, kAnyKind = 15 };
 
-// A meta page after its header: magic (4), version (4), address and size of the map (8, 8), two
-// database descriptors (48 each), the last page (8), the transaction (8).
+// Layout of a meta page after its header: magic (4), version (4), address and size of the map (8,
+// 8), two database descriptors (48 each), last page (8), transaction (8).
 constexpr size_t kMetaAt = kHeaderBytes, kDatabasesAt = kMetaAt + 24, kDatabaseBytes = 48;
 constexpr size_t kTransactionAt = kDatabasesAt + 2 * kDatabaseBytes + 8;
-// A database descriptor: page size, set only in that of the free pages (4), flags (2), depth (2),
-// three counts of pages (8 each), records (8), root (8).
+// Layout of a database descriptor: page size (4, set only for the free pages' database), flags (2),
+// depth (2), three page counts (8 each), records (8), root (8).
 constexpr size_t kMainAt = kDatabasesAt + kDatabaseBytes;
 constexpr size_t kDatabaseFlagsAt = 4, kDepthAt = 6, kRecordsAt = 32, kRootAt = 40;
 constexpr uint16_t kReversedKeys = 2, kSortedDuplicates = 4, kIntegerKeys = 8;
 
-// A node: the value's size or, for branches, the child's page (2, 2, 2, including flags), key size
+// Layout of a node: value size or, in branches, child page (2, 2, 2, including flags), key size
 // (2), key.
 constexpr size_t kNodeBytes = 8;
 enum NodeFlag : uint16_t { kLargeValue = 1, kSubDatabase = 2, kDuplicates = 4 };
 
-// Numbers may be unaligned.
+// Reads through memcpy because numbers may be unaligned.
 template <typename T>
 T Read(const std::byte* from) {
   T value;
@@ -71,7 +71,7 @@ const std::byte* LmdbPages::PageAt(uint64_t page) const {
 
 uint16_t LmdbPages::KindOf(uint64_t page) const { return At<uint16_t>(page, kFlagsAt) & kAnyKind; }
 
-// Of the two meta pages, the one with the later transaction is valid.
+// Of the two meta pages, the one with the higher transaction number is valid.
 void LmdbPages::ReadMeta() {
   page_size_ = kMetaAt + kTransactionAt;
   Require(file_->size() >= page_size_, ErrorCode::kDataLoss,
@@ -112,7 +112,7 @@ void LmdbPages::Skip(uint64_t records) {
     records -= here;
     read_ += here;
     LeaveRecord();
-    // Pages that reference each other in a cycle would yield records forever.
+    // Otherwise pages that reference each other in a cycle would yield records forever.
     RequireSound(!valid() || read_ <= records_, "it has more records than its header says", root_);
   }
   if (valid()) ReadRecord();
@@ -132,7 +132,8 @@ void LmdbPages::Seek(std::string_view key) {
   if (root_ == kNoPage) return;
   Enter(root_);
   while (levels_.size() < depth_) {
-    // The first child has all keys before the second one's; its own is empty.
+    // The first child contains all keys below the second child's key; the first node's key is
+    // empty.
     Level& branch = levels_.back();
     branch.index =
         std::max<size_t>(1, CountWhile(branch, [&](const Node& node) { return node.key <= key; })) -
@@ -155,13 +156,14 @@ std::vector<LmdbSubtree> LmdbPages::Subtrees(size_t wanted) {
   for (size_t above = 0; found.size() < wanted && above + 1 < depth_; ++above) {
     std::vector<LmdbSubtree> below;
     for (const LmdbSubtree& tree : found) {
-      // Enter() counts the levels above a page by these.
+      // Enter() derives a page's depth from the number of levels above it.
       levels_.assign(above, Level{});
       Enter(tree.page);
       Level branch = levels_.back();
       for (; branch.index < branch.count; ++branch.index) {
         const Node node = NodeAt(branch);
-        // The first child of a branch has an empty key: its keys begin where the branch's do.
+        // The first node of a branch has an empty key, so its keys begin where the branch's keys
+        // begin.
         below.push_back({branch.index == 0 ? tree.first_key : std::string(node.key), node.number});
       }
       RequireSound(below.size() <= pages_, "its pages reference each other in a cycle", tree.page);
@@ -172,7 +174,7 @@ std::vector<LmdbSubtree> LmdbPages::Subtrees(size_t wanted) {
   return found;
 }
 
-// Number of leading nodes of the page that are `before` the search key; the nodes are sorted.
+// Binary search in the sorted nodes of a page: the number of leading nodes that satisfy `before`.
 template <typename Before>
 size_t LmdbPages::CountWhile(Level level, Before before) const {
   size_t low = 0, high = level.count;
@@ -198,7 +200,7 @@ void LmdbPages::Enter(uint64_t page) {
   RequireSound(levels_.size() < depth_ && KindOf(page) == (leaf ? kLeaf : kBranch),
                "a page has the wrong type", page);
   const size_t lower = At<uint16_t>(page, kLowerAt);
-  // An unlimited number of leaves without records could be visited.
+  // Otherwise a damaged file could make a cursor visit leaves without records forever.
   RequireSound(lower >= kHeaderBytes + sizeof(uint16_t) && lower <= page_size_,
                "a page has no nodes", page);
   levels_.push_back({page, 0, (lower - kHeaderBytes) / sizeof(uint16_t)});
@@ -240,8 +242,8 @@ void LmdbPages::ReadRecord() {
   value_ = {reinterpret_cast<const char*>(PageAt(page)) + node.data, node.number};
 }
 
-// A value on consecutive pages, read with their header. Reading it as a page of the tree would
-// fetch all values of a remote file a second time by read-ahead.
+// A large value is stored on consecutive pages behind one header and is read in one request. If its
+// header were read as a page of the tree, read-ahead would fetch all values of a remote file twice.
 std::string_view LmdbPages::LargeValue(uint64_t page, uint64_t bytes) const {
   constexpr auto kOutside = "a large value is out of bounds";
   RequireSound(page >= 2 && page < pages_, kOutside, page);

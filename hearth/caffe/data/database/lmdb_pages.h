@@ -1,5 +1,5 @@
-// Reads the B+tree in an LMDB file without the LMDB library. The library trusts every page, so that
-// a damaged file would crash the process; here each bound is checked. The file must not change.
+// Reads the B+tree in an LMDB file without the LMDB library. The library trusts every page, so a
+// damaged file would crash the process; this reader checks all bounds. The file must not change.
 #pragma once
 
 #include <cstddef>
@@ -14,28 +14,29 @@
 
 namespace hearth::caffe {
 
-// A part of the tree: its page, and a lower bound of its keys.
+// A subtree: its root page, and a lower bound of its keys.
 struct LmdbSubtree {
   std::string first_key;
   uint64_t page = 0;
 };
 
-// A cursor over the records of the unnamed database, in key order. One thread. It takes no lock:
-// the database must not be written meanwhile. Throws kDataLoss, naming the file, if it finds
-// damage.
+// A cursor over the records of the unnamed database, in key order, for one thread. It takes no
+// lock, so the database must not be written meanwhile. Throws kDataLoss, naming the file, if the
+// file is damaged.
 class LmdbPages : public DatabaseCursor {
  public:
-  // `path`: the data file, or its URI. Positioned at the first record.
+  // `path` is the data file or its URI. The cursor starts at the first record.
   explicit LmdbPages(const std::string& path);
   explicit LmdbPages(std::unique_ptr<LmdbFile> file);
 
   void SeekToFirst() override;
   void Next() override { Skip(1); }
-  // Skips records using only the page headers.
+  // Skips records; reads only page headers to do so.
   void Skip(uint64_t records);
   void Seek(std::string_view key) override;
-  // The whole tree in key order, divided at its pages: on the first level with that many, or into
-  // its leaves. Reads only the levels above. Leaves the cursor after the last record.
+  // Splits the whole tree, in key order, into the pages of the topmost level that has at least
+  // `wanted` pages, or into its leaves. Reads only the levels above. Leaves the cursor after the
+  // last record.
   std::vector<LmdbSubtree> Subtrees(size_t wanted);
   uint64_t records() const { return records_; }
   size_t page_size() const { return page_size_; }
@@ -46,7 +47,8 @@ class LmdbPages : public DatabaseCursor {
   std::string_view value() const override { return value_; }
 
  private:
-  // A page on the path to the current record: the index of its current node, and their number.
+  // A page on the path from the root to the current record, with its current node's index and its
+  // number of nodes.
   struct Level {
     uint64_t page;
     size_t index, count;
@@ -76,14 +78,15 @@ class LmdbPages : public DatabaseCursor {
   void RequireSound(bool sound, const char* what, uint64_t page) const;
 
   const std::unique_ptr<LmdbFile> file_;
-  const std::byte* const mapped_;  // null: read by pages
+  const std::byte* const mapped_;  // null if the file is read by pages
   size_t page_size_ = 0;
-  uint64_t pages_ = 0;  // in the file
+  uint64_t pages_ = 0;  // number of pages in the file
   uint64_t root_ = 0;
   size_t depth_ = 0;
-  uint64_t records_ = 0;       // according to the header
-  uint64_t read_ = 0;          // since SeekToFirst or Seek, including the current and skipped ones
-  bool plain_order_ = true;    // keys are in byte order
+  uint64_t records_ = 0;  // according to the meta page
+  // Records passed since SeekToFirst or Seek, including skipped ones and the current one.
+  uint64_t read_ = 0;
+  bool plain_order_ = true;    // true if keys are in byte order
   std::vector<Level> levels_;  // from the root to the record's leaf; empty after the last record
   std::string_view key_, value_;
 };

@@ -25,7 +25,8 @@ class LmdbPagesTest : public testing::Test {
   LmdbPagesTest() { fs::remove_all(path_); }
   ~LmdbPagesTest() override { fs::remove_all(path_); }
 
-  // Enough for a tree of three levels, with values both in the leaves and on separate pages.
+  // Writes enough records for a tree of three levels, with values both in the leaves and on
+  // separate pages.
   void Write(int records) {
     auto writer = CreateDatabase(DataParameter::LMDB, path_);
     std::mt19937 random(1);
@@ -46,7 +47,7 @@ class LmdbPagesTest : public testing::Test {
     for (; pages->valid(); pages->Next()) all.emplace(pages->key(), pages->value());
     return all;
   }
-  // Reads the file like a remote one.
+  // Fetches the file by pages, like a remote one.
   std::unique_ptr<LmdbFile> ByPages() {
     const auto open = [this] { return storage::For(file_).Open(file_); };
     return std::make_unique<LmdbFile>(file_, open(), open());
@@ -131,7 +132,7 @@ TEST_F(LmdbPagesTest, SkipsAndSeeksToTheSameRecordsAsTheLibrary) {
     pages.Seek(keys[position]);
     ASSERT_EQ(pages.key(), keys[position]);
     EXPECT_EQ(pages.value(), records_[keys[position]]);
-    // Seeking between two keys finds the second one.
+    // A seek between two keys finds the second one.
     pages.Seek(keys[position] + '\1');
     ASSERT_EQ(pages.valid(), position + 1 < keys.size());
     if (pages.valid()) {
@@ -178,8 +179,8 @@ TEST_F(LmdbPagesTest, DamageIsAnErrorNamingTheFile) {
   EXPECT_GE(refused_by_pages, refused);
 }
 
-// If all leaves claim half a node, a tree whose branches reference them repeatedly would be
-// traversed forever.
+// A damaged tree whose leaves have no records and whose branches reference them repeatedly would
+// otherwise be traversed for a practically unlimited time.
 TEST_F(LmdbPagesTest, ALeafWithoutRecordsIsAnError) {
   Write(20);
   std::string bytes = Bytes();

@@ -18,7 +18,7 @@ class LmdbTest : public testing::Test {
   LmdbTest() { fs::remove_all(path_); }
   ~LmdbTest() override { fs::remove_all(path_); }
 
-  // The number of records, whose values must be `size` times the last byte of the key.
+  // Counts the records. Each value must consist of `size` copies of its key's last byte.
   static int CountRecords(const std::string& path, size_t size) {
     int count = 0;
     for (const auto cursor = OpenLmdb(path); cursor->valid(); cursor->Next(), ++count) {
@@ -30,7 +30,7 @@ class LmdbTest : public testing::Test {
   const std::string path_ = TestFolder() + "lmdb_test";
 };
 
-// The library's map has 10 MiB at first; each of these commits needs more.
+// The LMDB library's map is 10 MiB at first, and each of these commits needs more.
 TEST_F(LmdbTest, ACommitMayBeLargerThanTheMap) {
   constexpr size_t kBytes = 1 << 20;
   const auto writer = CreateLmdb(path_);
@@ -63,7 +63,7 @@ TEST_F(LmdbTest, RequiresAFreePathInAnExistingFolder) {
   EXPECT_TRUE(fs::is_empty(path_));
 }
 
-// A failed commit writes none of its records, and the database stays usable.
+// A failed commit writes none of its records and leaves the database usable.
 TEST_F(LmdbTest, AnInvalidKeyFailsItsWholeCommit) {
   for (const std::string& key : {std::string(), std::string(600, 'k')}) {
     fs::remove_all(path_);

@@ -55,7 +55,7 @@ Status ReadOnlyEnv::GetChildren(const std::string& folder, std::vector<std::stri
   return status;
 }
 
-// A file on disk is kept, and LevelDB does not request it again.
+// Files on disk are never removed. LevelDB does not try again, since the call reports success.
 Status ReadOnlyEnv::RemoveFile(const std::string& name) {
   return memory_->FileExists(name) ? memory_->RemoveFile(name) : Status::OK();
 }

@@ -10,14 +10,14 @@
 
 namespace hearth::caffe {
 
-// Reads come from the disk; whatever LevelDB writes while it opens a database (the log replayed
-// into a table, a new manifest) goes to memory and is read from there. Thread-safe, as LevelDB
+// Reads files from disk. Files that LevelDB writes while it opens a database (a table with the
+// replayed log, a new manifest) are stored in memory and read from there. Thread-safe, as LevelDB
 // requires.
 class ReadOnlyEnv : public leveldb::EnvWrapper {
  public:
   ReadOnlyEnv();
 
-  // Rejects further writes: LevelDB abandons compactions that reading triggers.
+  // Rejects writes from now on, so LevelDB abandons the compactions that reads trigger.
   void Seal() { sealed_ = true; }
 
   leveldb::Status NewSequentialFile(const std::string& name,
@@ -38,7 +38,7 @@ class ReadOnlyEnv : public leveldb::EnvWrapper {
   leveldb::Status NewLogger(const std::string& name, leveldb::Logger** logger) override;
 
  private:
-  // Whether the file is on disk or in memory.
+  // The environment that has the file: the disk's or the memory's.
   leveldb::Env* EnvOf(const std::string& name);
 
   std::unique_ptr<leveldb::Env> memory_;

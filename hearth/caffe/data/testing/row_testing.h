@@ -1,4 +1,4 @@
-// For tests of data layers: rows.
+// Test helpers for data layers: rows.
 #pragma once
 
 #include <memory>
@@ -10,13 +10,13 @@
 
 namespace hearth::caffe {
 
-// The rows of one batch, in order, in every epoch.
+// A source that yields the rows of these batches, in order, in every epoch.
 inline std::shared_ptr<dataset::MinibatchSource> SourceOf(
     std::vector<std::shared_ptr<const batch::BatchView>> batches) {
   return std::make_shared<dataset::MemorySource>(std::move(batches));
 }
 
-// `rows` rows with a column x of 0, 1, 2, ...
+// A batch of `rows` rows whose column x counts up from `first`.
 inline std::shared_ptr<const batch::BatchView> CountingBatch(int rows, int first = 0) {
   std::vector<int32_t> x;
   for (int i = 0; i < rows; ++i) x.push_back(first + i);

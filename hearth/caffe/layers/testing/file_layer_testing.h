@@ -1,4 +1,4 @@
-// For tests of the layers that read files: a temporary folder, and such a layer outside of a net.
+// For tests of the layers that read files: a temporary folder, and one layer outside of a net.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -61,7 +61,7 @@ class FileLayerRun {
 
   Layer& layer() { return *layer_; }
   const Shape& shape(int top) const { return tops_[top]->shape(); }
-  // The values of a top after one more Forward.
+  // Runs Forward once and returns the values of a top.
   std::vector<float> Next(int top) {
     layer_->Reshape({}, tops_);
     layer_->Forward({}, tops_);
@@ -71,7 +71,7 @@ class FileLayerRun {
     const float* values = tops_[top]->data_ptr();
     return {values, values + tops_[top]->count()};
   }
-  // A top's values over several Forwards.
+  // Runs Forward several times and returns all values of a top.
   std::vector<float> Next(int top, int times) {
     std::vector<float> all;
     for (int i = 0; i < times; ++i) {

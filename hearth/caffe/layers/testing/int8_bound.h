@@ -6,9 +6,9 @@
 
 namespace hearth::caffe {
 
-// The largest error of a sum of products x w whose factors are rounded to steps of 1 / 127 of the
-// largest one: |x| dw + dx (|w| + dw) for each product, where dx and dw are half a step. For a
-// layer whose first parameter is w, with one row per output.
+// Bounds the error of a sum of products x * w whose factors are rounded to steps of 1 / 127 of the
+// largest one. Each product adds |x| dw + dx (|w| + dw), where dx and dw are half a step. The
+// layer's first parameter must be w, with one row per output.
 inline double Int8Bound(LayerRun& run, int64_t outputs) {
   const Tensor w = run.layer().blobs()[0]->data();
   const double largest_x = LargestMagnitude(run.bottoms()[0]->data());

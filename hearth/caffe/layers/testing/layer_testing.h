@@ -9,7 +9,7 @@
 
 namespace hearth::caffe {
 
-// A plain array, row-major, as references compute it.
+// A row-major array, for references.
 struct Array {
   Shape shape;
   std::vector<float> values;
@@ -28,8 +28,8 @@ struct Array {
 };
 using Arrays = std::vector<Array>;
 
-// Values of one bottom: evenly spaced over [low, high] in random order, so that no two are equal
-// and none is the midpoint; or, with `classes`, that many labels.
+// Values of one bottom: evenly spaced over [low, high] in random order, so that no two are equal;
+// or, with `classes`, random labels from first_class to first_class + classes - 1.
 struct CaseInput {
   Shape shape = {};
   float low = -2, high = 2;
@@ -42,7 +42,7 @@ struct LayerCase {
   std::string name;   // unique, [a-z0-9_]
   std::string layer;  // LayerParameter as text
   std::vector<CaseInput> bottoms;
-  // Tops from bottoms and parameters, directly from the formula.
+  // Computes the tops from bottoms and parameters, directly by the formula.
   std::function<Arrays(const Arrays& bottoms, const Arrays& params)> reference;
   int tops = 1;
   Phase phase = TRAIN;
@@ -62,9 +62,9 @@ class LayerRun {
   // Creates the layer and fills bottoms and parameters with the case's values.
   explicit LayerRun(const LayerCase& layer_case, bool in_place = false);
 
-  // Values for bottoms with `rows` on their first axis (0: as in the case).
+  // Fills the bottoms, with `rows` rows on their first axis (0: as in the case).
   void FillBottoms(int64_t rows, unsigned seed);
-  // Sets the layout of the blobs of four axes, and the bottoms' values again.
+  // Sets the layout of the blobs with four axes, and writes the bottoms' values again.
   void SetLayouts(Layout bottoms, Layout tops);
   void Forward();
   // Writes the tops' diffs, then runs backward for every bottom that has a gradient.
@@ -92,7 +92,7 @@ class LayerRun {
 Array ValuesOf(Blob& blob);
 void SetValues(const Array& array, Tensor& tensor);
 
-// Every row of the table. Each family's test file adds its own, before main() runs.
+// Returns every row of the table. The test file of each family adds its rows before main() runs.
 std::vector<LayerCase> AllLayerCases();
 bool AddLayerCases(std::vector<LayerCase> (*cases)());
 

@@ -15,7 +15,7 @@ using Doubles = std::vector<double>;
 
 inline double Sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
-// One row of a sequence: plain loops over the formulas.
+// Computes one row of a sequence by plain loops over the formulas.
 struct Cell {
   bool lstm;
   Doubles hidden, cells;
@@ -29,7 +29,7 @@ struct Cell {
     return sums;
   }
 
-  // `sums`: contribution of the inputs and the bias.
+  // `sums`: the contribution of the inputs and the bias.
   void Step(Doubles sums, double cont, const Array& weight) {
     const size_t size = hidden.size();
     const std::vector<float> carried = [&] {
@@ -52,7 +52,7 @@ struct Cell {
   }
 };
 
-// A net of one recurrent layer; used by one test.
+// Options of a recurrent layer. Calling it computes the reference.
 struct Recurrent {
   bool lstm = true;
   bool has_static = false, exposed = false;
@@ -106,7 +106,7 @@ struct Recurrent {
 
 inline constexpr int64_t kSteps = 4, kRows = 3, kSize = 2;
 inline const CaseInput kMarks{{kSteps, kRows}, 0, 0, 2};
-// The state is 0 before sequences that begin at the first step.
+// All marks are 0, so every step begins a sequence and no state is carried over.
 inline const CaseInput kStartNowhere{{kSteps, kRows}, 0, 0};
 
 inline std::string RecurrentText(const Recurrent& layer) {
@@ -132,7 +132,7 @@ inline LayerCase RecurrentRow(std::string name, const Recurrent& layer) {
   return row;
 }
 
-// The shapes of a layer's parameters, one after another.
+// Returns the shapes of a layer's parameters, concatenated.
 inline Shape ParamShapes(const std::string& type) {
   const LayerCase row{"case",
                       "type: '" + type + "' recurrent_param { num_output: 5 }",

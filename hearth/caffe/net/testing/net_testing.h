@@ -1,4 +1,4 @@
-// For tests of nets and solvers: a layer that is fed by rows, and nets that use it.
+// Test helpers for nets and solvers: a layer that is fed by rows, and nets that use it.
 #pragma once
 
 #include <fmt/format.h>
@@ -15,8 +15,8 @@
 
 namespace hearth::caffe {
 
-// Type "TestRows": `height` rows in an epoch, from row number `width` on, in minibatches of
-// batch_size. Row r has three inputs and one target, which are functions of r.
+// Type "TestRows". An epoch has `height` rows, starting with row number `width`, in minibatches of
+// batch_size. The three inputs and the target of row r are functions of r.
 class TestRowsLayer : public Layer {
  public:
   using Layer::Layer;
@@ -62,7 +62,7 @@ inline const LayerRegistry& TestRegistry() {
   return registry;
 }
 
-// A regression on `rows` rows from row `first` on: two InnerProducts around a Sigmoid.
+// A regression net for `rows` rows, starting at row `first`: two InnerProducts around a Sigmoid.
 inline std::string RowsNet(int batch_size, int rows, int first = 0,
                            const std::string& middle = "") {
   return fmt::format(R"(
@@ -79,7 +79,7 @@ inline std::string RowsNet(int batch_size, int rows, int first = 0,
                      batch_size, rows, first, middle);
 }
 
-// Values between -1 and 1 for the inputs "x" and "y", the same each time.
+// Sets the inputs "x" and "y" to values between -1 and 1, which are the same every time.
 inline void SetInputs(Net& net) {
   Random random(2);
   for (const char* input : {"x", "y"}) {
@@ -88,7 +88,7 @@ inline void SetInputs(Net& net) {
   }
 }
 
-// Runs forward and backward on these.
+// Runs Forward and Backward on the inputs of SetInputs().
 inline void Step(Net& net) {
   SetInputs(net);
   net.ClearParamDiffs();

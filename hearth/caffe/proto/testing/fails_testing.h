@@ -1,4 +1,4 @@
-// For tests of readers: a matcher of errors.
+// Test helper for readers: a matcher of errors.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -9,7 +9,7 @@
 
 namespace hearth::caffe {
 
-// Matches a call that throws an Error with this text in its message.
+// Matches a call that throws an Error whose message contains `text`.
 inline auto Fails(const std::string& text) {
   return testing::ThrowsMessage<Error>(testing::HasSubstr(text));
 }

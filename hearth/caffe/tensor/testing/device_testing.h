@@ -1,4 +1,4 @@
-// For tests: a device besides the CPU.
+// Test helper: a device other than the CPU.
 #pragma once
 
 #include "hearth/caffe/tensor/compute_device.h"

@@ -1,4 +1,4 @@
-// For tests: creates and compares host tensors.
+// Test helpers that create and compare host tensors.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace hearth::caffe {
 
-// Independent normal values; the same in every run.
+// Independent, normally distributed values, which are the same in every run.
 inline Tensor Randn(const Shape& sizes) {
   static std::mt19937 engine(1);
   std::normal_distribution<float> normal;
@@ -37,14 +37,14 @@ inline Tensor Arange(int64_t count) {
   return tensor;
 }
 
-// a + factor * b, where b may be broadcast.
+// Returns a + factor * b. `b` may be broadcast.
 inline Tensor Sum(const Tensor& a, const Tensor& b, double factor = 1) {
   return a.clone().add_(b, factor);
 }
 
 inline Tensor Scaled(const Tensor& tensor, double factor) { return tensor.clone().mul_(factor); }
 
-// In row-major order.
+// The values in row-major order.
 inline std::vector<float> ListOf(const Tensor& tensor) {
   const Tensor dense =
       (tensor.on_host() ? tensor : Tensor::Zeros(tensor.sizes()).copy_(tensor)).contiguous();
@@ -78,7 +78,7 @@ inline bool AllClose(const Tensor& a, const Tensor& b, double relative = 1e-5,
   return true;
 }
 
-// Flat tensors, concatenated.
+// Concatenates tensors as flat lists.
 inline Tensor Joined(const std::vector<Tensor>& parts) {
   std::vector<float> values;
   for (const Tensor& part : parts) {

@@ -1,4 +1,4 @@
-// For tests of tools that apply a trained net.
+// Test helper for tools that apply a trained net.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace hearth::caffe {
 
-// A model whose InnerProduct layer "ip" has no bias and these weights, one row per output.
+// Writes a model whose InnerProduct layer "ip" has these weights, one row per output, and no bias.
 inline void WriteInnerProduct(int64_t inputs, const std::vector<float>& weights,
                               const std::string& path) {
   NetParameter model;

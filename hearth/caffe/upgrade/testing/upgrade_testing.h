@@ -1,4 +1,4 @@
-// Compares nets as text, for the tests of upgrades.
+// Test helper that compares upgraded nets as text.
 #pragma once
 
 #include <string>
@@ -9,10 +9,10 @@
 
 namespace hearth::caffe {
 
-// The text of the net as read, after the upgrade.
+// The text of the net after it was read and upgraded.
 inline std::string Upgraded(const std::string& text) { return WriteText(ParseNet(text, "old")); }
 
-// The same for a net in the current format, which needs no upgrade.
+// The text of a net that is already in the current format.
 inline std::string Plain(const std::string& text) {
   NetParameter net;
   ParseText(text, "new", &net);

@@ -1,5 +1,6 @@
-// For tests: runs an algorithm on ranks that are threads of this process, over socket pairs, at
-// every size, including those that the backend would not choose.
+// For tests: runs an algorithm on ranks that are threads of this process and communicate over
+// socket pairs. Every algorithm runs at every size, also where the backend would choose another
+// algorithm.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -18,7 +19,8 @@
 
 namespace hearth::collective {
 
-// Runs `body` once per rank; a rank that returns closes its connections. Throws a rank's error.
+// Runs `body` once per rank; a rank that returns closes its connections. Throws the error of a rank
+// that failed.
 inline void RunExchanges(int ranks, const std::function<void(const Exchange&)>& body) {
   const auto world = static_cast<size_t>(ranks);
   std::vector<std::vector<std::unique_ptr<PeerStream>>> streams(world);
@@ -68,7 +70,7 @@ inline std::vector<float> SumsOfRanks(int ranks, size_t count) {
   return sums;
 }
 
-// No elements, fewer than ranks, as many, more, and enough for several chunks.
+// No elements, fewer than ranks, as many as ranks, more, and enough for several chunks.
 inline std::vector<size_t> CountsFor(int ranks) {
   const auto n = static_cast<size_t>(ranks);
   return {0, 1, n - 1, n, 2 * n + 1, 4097, 200003};
@@ -115,7 +117,7 @@ inline void ExpectMinimumAndMaximum(int ranks, AllReduceAlgorithm reduce) {
   });
 }
 
-// Runs `algorithm` on rank 0 of two, while the other rank leaves without a call.
+// Runs `algorithm` on rank 0 of two, while the other rank leaves without calling it.
 inline void ExpectTheRankThatLeftIsNamed(const std::function<void(const Exchange&)>& algorithm) {
   RunExchanges(2, [&](const Exchange& exchange) {
     if (exchange.transport.self() == 1) return;

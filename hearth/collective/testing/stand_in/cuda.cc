@@ -118,7 +118,7 @@ int cuStreamCreate(void** stream, unsigned) {
   *stream = new Stream;
   return kSuccess;
 }
-// Like CUDA's: returns at once, and the stream ends once its work is done.
+// Like CUDA's function, returns at once; the stream is destroyed once its work is done.
 int cuStreamDestroy_v2(void* stream) {
   std::thread([stream] { delete static_cast<Stream*>(stream); }).detach();
   return kSuccess;

@@ -1,5 +1,6 @@
 // Stands in for NCCL in tests: ranks are threads of one process, whose kernels exchange data in its
-// memory. Like NCCL, it waits, is ended by an abort, and compares nothing.
+// memory. Like NCCL, kernels wait for their peers, can be aborted, and do not compare the ranks'
+// calls.
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
@@ -32,7 +33,7 @@ struct Part {
   void* output = nullptr;
 };
 
-// Joins the kernels of one operation; the last to arrive does the work of all.
+// Joins the kernels of one operation; the last kernel to arrive does the work of all.
 struct Exchange {
   std::map<int, Part> parts;
   bool done = false;
@@ -70,10 +71,10 @@ struct Communicator {
   std::shared_ptr<Clique> clique;
   int rank = 0;
   std::shared_ptr<std::atomic<bool>> aborted = std::make_shared<std::atomic<bool>>(false);
-  std::map<std::string, int> numbers;  // numbers of the operations, by participants
+  std::map<std::string, int> numbers;  // per set of participants: number of operations so far
 };
 
-// An operation that was called and not launched yet.
+// A call whose kernel has not been launched yet.
 struct Call {
   Communicator* communicator;
   void* stream;
@@ -93,9 +94,11 @@ struct Kernel {
   std::vector<Call> calls;
   std::vector<std::string> keys;
 
-  // All arrive before any waits: a group of sends and receives must not wait in a cycle.
+  // Arrives at all exchanges before it waits for any, so that groups of sends and receives do not
+  // wait in a cycle.
   void Run() {
-    const bool hangs = TroubleOf(rank).hangs;  // before the clique's lock, as when one joins
+    // Locks `mutex`, so it is called before the lock of the clique is acquired.
+    const bool hangs = TroubleOf(rank).hangs;
     std::unique_lock lock(clique->mutex);
     if (hangs) {
       clique->changed.wait(lock, [&] { return aborted->load(); });
@@ -129,7 +132,7 @@ void Launch(std::vector<Call> launched) {
                             launched,
                             {}};
   for (const Call& call : launched) {
-    // Send and receive of a message to oneself share one exchange.
+    // The send and the receive of a message to the same rank share one exchange.
     const int number = call.communicator->numbers[call.among]++;
     const bool itself = call.expected == 1;
     kernel->keys.push_back(call.among + " " + std::to_string(itself ? number / 2 : number));
@@ -146,7 +149,7 @@ void Launch(std::vector<Call> launched) {
 int Give(Call call) {
   const int refusal = TroubleOf(call.communicator->rank).refusal;
   if (refusal != nccl::kSuccess) {
-    calls.clear();  // drops the group; none of it is launched
+    calls.clear();  // drops the whole group without launching any of it
     return refusal;
   }
   if (call.communicator->aborted->load()) return kInvalidUsage;

@@ -1,4 +1,4 @@
-// Test support of minibatch sources: rows of one column "n".
+// Test helpers for minibatch sources: rows of one column "n".
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ inline std::vector<int64_t> NumbersIn(const Minibatch& minibatch) {
   return numbers;
 }
 
-inline constexpr size_t kMaxNumbers = 1'000'000;  // of an epoch in a test
+inline constexpr size_t kMaxNumbers = 1'000'000;  // limit for an epoch in a test
 
 // All numbers of the epoch, minibatch after minibatch. Throws if it does not end.
 inline std::vector<int64_t> TakeEpoch(MinibatchSource& source, int64_t batch_size) {

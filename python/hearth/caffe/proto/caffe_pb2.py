@@ -1,8 +1,8 @@
-"""Caffe's messages as classes of the `protobuf` package, for programs that use its functions.
+"""Caffe's messages as classes of the `protobuf` package, for programs that call protobuf.
 
-The classes are generated on import from the fields that the engine knows, in a private descriptor
-pool, so they do not conflict with another program's. Importing raises ImportError if protobuf is
-not installed.
+The classes are generated on import from the fields that the engine knows. Their descriptor pool is
+private, so they do not conflict with another package's Caffe messages. Importing raises ImportError
+if protobuf is not installed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _FIELD = descriptor_pb2.FieldDescriptorProto
 
 
 def _default_text(kind: str, value: Any) -> str | None:
-    """The default in a descriptor's form; None for the type's zero value."""
+    """The default value as descriptors store it; None if it is the type's zero value."""
     if not value or kind == "bytes":
         return None
     return "true" if value is True else str(value)

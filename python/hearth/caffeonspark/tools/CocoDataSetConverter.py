@@ -27,10 +27,10 @@ NEEDED = (
 
 def convert(spark: SparkSession, flags: argparse.Namespace) -> str:
     """-captionFile: COCO's json with images and annotations; -imageRoot: folder or URI of its
-    images; -output: a folder. In it -imageCaptionDFDir gets the captions as json, -vocabDir the
-    -vocabSize most frequent words (default: all), and -embeddingDFDir, in -outputFormat (parquet),
-    images with captions as -captionLength (20) numbers. An existing vocabulary in -vocabDir, such
-    as the training set's for a test set, is used unchanged.
+    images; -output: a folder. Below it, the captions are written to -imageCaptionDFDir as json, the
+    -vocabSize most frequent words (default: all) to -vocabDir, and the images, with captions as
+    -captionLength (20) numbers, to -embeddingDFDir in -outputFormat (parquet). An existing
+    vocabulary in -vocabDir, such as the training set's for a test set, is used unchanged.
     """
     targets = [beneath(flags, name) for name in ("imageCaptionDFDir", "embeddingDFDir")]
     for target in targets:

@@ -33,13 +33,13 @@ class DFConversions:
         self._spark = as_session(sc)
 
     def Coco2ImageCaptionFile(self, src: str, clusterSize: int = 1) -> DataFrame:
-        """The captions of a COCO json file (any URI of Spark's), in `clusterSize` partitions.
+        """The captions of a COCO json file (any URI that Spark reads), in `clusterSize` partitions.
 
-        Columns: id (of the caption; of the image if the file has no annotations), height and width
+        Columns: id (the caption's, or the image's if the file has no annotations), height and width
         of the image, its file and url, and caption.
 
         Raises:
-            FlagError: it is not such a file.
+            FlagError: it is not a COCO caption file.
         """
         text = self._spark.read.text(src, wholetext=True).collect()
         try:
@@ -50,14 +50,14 @@ class DFConversions:
         return self._spark.createDataFrame(rows, _CAPTIONS).repartition(clusterSize, "id")
 
     def Image2Embedding(self, imageRootFolder: str, imageCaptionDF: DataFrame) -> DataFrame:
-        """The images alone: columns id, data (height, width and bytes of the file), label 0."""
+        """The images only: columns id, data (height, width and bytes of the file), label (0)."""
         return self._embedded(imageRootFolder, imageCaptionDF, None, 0)
 
     def ImageCaption2Embedding(
         self, imageRootFolder: str, imageCaptionDF: DataFrame, vocab: Vocab, captionLength: int
     ) -> DataFrame:
-        """The same with each caption as input_sentence, cont_sentence and target_sentence: lists of
-        `captionLength` numbers made by captions.embed().
+        """Image2Embedding()'s columns, and each caption as input_sentence, cont_sentence and
+        target_sentence: lists of `captionLength` numbers from captions.embed().
 
         Raises:
             FlagError: captionLength is less than 2.
@@ -69,7 +69,7 @@ class DFConversions:
     def Embedding2Caption(
         self, embeddingDF: DataFrame, vocab: Vocab, embeddingColumn: str, captionColumn: str
     ) -> DataFrame:
-        """The rows with a column of captions, converted from a column of lists of numbers."""
+        """Adds a column of captions, converted from a column of lists of numbers."""
         from pyspark.sql.types import StringType, StructField, StructType
 
         fields = [*embeddingDF.schema.fields, StructField(captionColumn, StringType())]

@@ -19,8 +19,8 @@ NEEDED = ("output", "embeddingDFDir", "vocabDir", "imageCaptionDFDir")
 
 
 def convert(spark: SparkSession, flags: argparse.Namespace) -> str:
-    """-output: the folder with rows with target_sentence in -embeddingDFDir, and words in
-    -vocabDir. Their id, numbers and caption go to its -imageCaptionDFDir, as json.
+    """-output: the folder that contains rows with target_sentence in -embeddingDFDir, and words in
+    -vocabDir. Each row's id, numbers and caption are written to its -imageCaptionDFDir, as json.
     """
     target = beneath(flags, "imageCaptionDFDir")
     check_new(spark, target)

@@ -29,7 +29,7 @@ SCHEMA = (
 
 def convert(spark: SparkSession, flags: argparse.Namespace) -> str:
     """-imageRoot: the LMDB, on a path that all hosts see; -lmdb_partitions: number of parts to read
-    (default: by its size); -output: the DataFrame, in -outputFormat (parquet).
+    (default: one per 128 MiB); -output: the DataFrame, in -outputFormat (parquet).
 
     Its columns: id and label string; channels, height, width int; encoded boolean; data binary.
     """

@@ -23,8 +23,8 @@ NEEDED = ("imageRoot", "output")
 
 def convert(spark: SparkSession, flags: argparse.Namespace) -> str:
     """-imageRoot: the LMDB, on a path that all hosts see; -lmdb_partitions: number of parts to read
-    (default: by its size); -output: the SequenceFile (a folder of parts), key (id, label, channels,
-    height, width, encoded), value the image's bytes.
+    (default: one per 128 MiB); -output: the SequenceFile (a folder of parts), key (id, label,
+    channels, height, width, encoded), value the image's bytes.
     """
     check_classic(spark, flags.output_path)
     source, count = lmdb_source(spark, flags)

@@ -30,9 +30,9 @@ class Vocab:
         self.words = list(words)
 
     def genFromData(self, dataset: DataFrame, columnName: str, vocabSize: int = -1) -> Vocab:
-        """Takes the `vocabSize` most frequent words (-1: all) of a text column; returns self.
+        """Sets the words to a text column's `vocabSize` most frequent ones (-1: all); returns self.
 
-        Words with equal counts are in alphabetical order.
+        Words with equal counts are sorted alphabetically.
         """
         from pyspark.sql import functions as sql
 
@@ -45,7 +45,7 @@ class Vocab:
         return self
 
     def save(self, path: str) -> None:
-        """Writes a text file into the new folder `path` (any URI of Spark's): a word per line."""
+        """Writes the words, one a line, to a text file in the new folder `path` (any Spark URI)."""
         rows = self._spark.createDataFrame([(word,) for word in self.words], "value string")
         rows.coalesce(1).write.text(path)
 
@@ -53,7 +53,7 @@ class Vocab:
         """Reads the words of save(), or of any text file that starts with "UNK"; returns self.
 
         Raises:
-            FlagError: not a vocabulary.
+            FlagError: the file is not a vocabulary.
         """
         words = [row.value for row in self._spark.read.text(path).collect()]
         if not words or words[0] != UNKNOWN:
@@ -81,8 +81,8 @@ def _split(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def convert(spark: SparkSession, flags: argparse.Namespace) -> str:
-    """-output: the folder with captions in -imageCaptionDFDir, as CocoDataSetConverter writes
-    them; the words go to its -vocabDir, the -vocabSize most frequent (default: all).
+    """-output: the folder that contains captions in -imageCaptionDFDir, as CocoDataSetConverter
+    writes them; the -vocabSize most frequent words (default: all) are written to its -vocabDir.
     """
     target = beneath(flags, "vocabDir")
     check_new(spark, target)

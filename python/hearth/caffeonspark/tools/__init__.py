@@ -1,7 +1,8 @@
-"""CaffeOnSpark's tools: convert data sets to SequenceFiles and DataFrames, captions to numbers.
+"""CaffeOnSpark's tools: convert data sets to SequenceFiles and DataFrames, and captions to numbers.
 
-Each is a module with upstream's name, so `python -m hearth.caffeonspark.tools.Binary2Sequence` (or
-`hearth Binary2Sequence`, or the file passed to spark-submit) runs it with upstream's flags.
+Each is a module with upstream's name and flags. `python -m
+hearth.caffeonspark.tools.Binary2Sequence` or `hearth Binary2Sequence` runs it, or pass the file to
+spark-submit.
 """
 
 NAMES = (

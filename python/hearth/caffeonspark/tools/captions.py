@@ -1,4 +1,4 @@
-"""Converts captions to numbers for a net with an LSTM, and back, in the form of LRCN's nets.
+"""Converts captions to numbers for a net with an LSTM, and back, in the format of LRCN's nets.
 
 A word's number is its position in the vocabulary, from 1; 0 starts and ends a sentence; -1 is
 padding.
@@ -35,7 +35,7 @@ def words_of(sentence: str) -> list[str]:
 
 
 def embed(sentence: str, ids: Mapping[str, int], length: int) -> Embedding:
-    """Three lists of `length` numbers, for the first length - 1 words of the sentence."""
+    """Converts the first length - 1 words of the sentence to three lists of `length` numbers."""
     said = [ids.get(word, _UNKNOWN_ID) for word in words_of(sentence)][: length - 1]
     fill = [_FILL] * (length - 1 - len(said))
     return Embedding(
@@ -44,10 +44,10 @@ def embed(sentence: str, ids: Mapping[str, int], length: int) -> Embedding:
 
 
 def caption(ids: Iterable[int], words: Sequence[str]) -> str:
-    """The words of the numbers, without start, end and padding.
+    """Converts numbers to words, without start, end and padding.
 
     Raises:
-        ValueError: a number outside the vocabulary.
+        ValueError: a number is outside the vocabulary.
     """
     said = []
     for number in ids:

@@ -14,15 +14,15 @@ from hearth.sources.lmdb import LmdbFormat
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# A part becomes a file of about the size of a file system's block.
+# Each part is written as a file, of about a file system's block size.
 _PART_BYTES = 128 << 20
 
 
 def lmdb_source(spark: SparkSession, flags: argparse.Namespace) -> tuple[FileSource, int]:
-    """(the records of -imageRoot, number of parts: -lmdb_partitions, or by its size).
+    """The records of -imageRoot, and the number of parts (-lmdb_partitions, or one per 128 MiB).
 
     Raises:
-        FlagError: not an LMDB, or it cannot be read in place.
+        FlagError: it is not an LMDB, or it cannot be read in place.
     """
     path = local_path(flags.image_root)
     if path is None or not is_local(flags.image_root, spark):

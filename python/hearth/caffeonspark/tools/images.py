@@ -15,19 +15,19 @@ from hearth.files.tfrecord_files import file_system
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# A partition becomes a file: with images of 150 KB, about a file system's block.
+# A partition is written as a file; with images of 150 KB it has about a file system's block size.
 _FILES_PER_PARTITION = 512
-# Data that a task holds in addition to the current image.
+# Image bytes that a task buffers, in addition to the current image.
 _BATCH_BYTES = 8 << 20
 
 
 def listed(spark: SparkSession, label_file: str, fields: int) -> tuple[DataFrame, int]:
-    """The lines of a label file as columns name, label, and with three `fields` id; and their
+    """Returns a label file's lines as columns name, label and, with three `fields`, id; and their
     number.
 
-    The last fields have no spaces, but a file name may. The label is a string; with three fields a
-    32-bit number. Lines are sorted by name, in partitions of a few hundred, so a second run makes
-    the same files.
+    Only the file name may contain spaces. The label is a string, or with three fields a 32-bit
+    number. Lines are sorted by name, in partitions of a few hundred, so a second run writes the
+    same files.
 
     Raises:
         FlagError: the file is empty, or has a line with too few fields or an invalid label.
@@ -63,7 +63,7 @@ def listed(spark: SparkSession, label_file: str, fields: int) -> tuple[DataFrame
 
 
 def read_image(root: str, name: str) -> bytes:
-    """A file's bytes. Raises OSError that names it."""
+    """Reads a file. Raises OSError that names the file and this host."""
     import socket
 
     uri = f"{root.rstrip('/')}/{name}"
@@ -79,7 +79,7 @@ def read_image(root: str, name: str) -> bytes:
 def read_batches(
     root: str, name: str, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of the batches with a column `data`, in batches of some megabytes."""
+    """Adds a column `data`: contents of the files in column `name`. Yields small batches."""
     for batch in batches:
         begin, data, held = 0, [], 0
         for row, file in enumerate(batch.column(name).to_pylist()):

@@ -1,4 +1,4 @@
-"""Folders of flags below -output."""
+"""Resolves the tools' folder flags, which are relative to -output."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ _ATTRIBUTES = {
 
 
 def beneath(flags: argparse.Namespace, flag: str) -> str:
-    """The folder or URI of a flag, relative to -output."""
+    """The folder or URI that a flag names, relative to -output."""
     return f"{flags.output_path.rstrip('/')}/{getattr(flags, _ATTRIBUTES[flag]).strip('/')}"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     # Converts a task's partition to the rows to write.
     Rows = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
-# Spark's codec names in Arrow's spelling; with others, Spark writes.
+# Maps Spark's codec names to Arrow's. Spark writes files with other codecs.
 _CODECS = {name: name for name in ("none", "snappy", "gzip", "zstd", "brotli")}
 _CODECS["uncompressed"] = "none"
 _GROUP_BYTES = 32 << 20
@@ -28,8 +28,9 @@ _ENCRYPTION = "spark.hadoop.parquet.crypto.factory.class"
 def write_table(frame: DataFrame, rows: Rows, schema: str, output: str, form: str) -> None:
     """Writes `rows` of each partition of `frame` into the new folder `output`.
 
-    `schema`: of the rows, as a Spark DDL string. `form`: format of the files; Spark itself writes
-    other formats, other codecs, encrypted files, and file systems that only Hadoop knows.
+    `schema`: the rows' schema as a Spark DDL string. `form`: the file format. Tasks write plain
+    Parquet files. Spark writes other formats, unknown codecs and encrypted files, and to file
+    systems that only Hadoop supports.
 
     Raises:
         FlagError: the folder has files.
@@ -55,7 +56,7 @@ def _arrow_schema(frame: DataFrame, schema: str) -> pa.Schema:
 def _write_part(
     rows: Rows, schema: pa.Schema, target: str, codec: str, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    small = [field.name for field in schema if field.name != "data"]  # images do not repeat
+    small = [field.name for field in schema if field.name != "data"]  # no dictionary of images
     options = {"compression": codec, "use_dictionary": small, "write_statistics": small}
     with (
         part_file(target, partition_id(), ".parquet") as file,
@@ -67,7 +68,7 @@ def _write_part(
 
 
 def _groups(batches: Iterator[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
-    """Batches for one row group each, of some megabytes, which a task holds in memory."""
+    """Groups batches into row groups of some megabytes, to limit a task's memory."""
     group, held = [], 0
     for batch in batches:
         group.append(batch)

@@ -1,5 +1,6 @@
-"""Folders of part files written by Python tasks directly: through the JVM every byte would be
-copied several more times."""
+"""Writes folders of part files directly from Python tasks, because through the JVM every byte would
+be copied several more times.
+"""
 
 from __future__ import annotations
 
@@ -23,10 +24,10 @@ _UNFINISHED = "_part-"
 
 
 def task_folder(spark: SparkSession, output: str) -> str | None:
-    """`output` for tasks: a path, or a full URI; None if Spark must write.
+    """The path or full URI by which tasks write to `output`; None if Spark must write.
 
-    Spark must write to file systems that the core does not know, with the user's settings, and if
-    a Spark Connect client cannot resolve the default file system.
+    Spark must write if only Hadoop supports the file system, because Spark has the user's settings
+    for it, and if a Spark Connect client cannot resolve the default file system.
     """
     files, name = HadoopFiles.of(spark), scheme(output)
     if files is None and not name:
@@ -45,12 +46,12 @@ def task_folder(spark: SparkSession, output: str) -> str | None:
 
 
 def write_folder(target: str, job: Callable[[], Any]) -> None:
-    """Creates the folder, whose part files `job` writes, atomically; removes it if that fails.
+    """Creates the folder, calls `job` to write its part files, and marks it complete with _SUCCESS.
 
-    A killed driver leaves the complete parts, without _SUCCESS.
+    Removes the folder if that fails. A killed driver leaves complete parts without _SUCCESS.
 
     Raises:
-        FlagError: it has files.
+        FlagError: the folder has files.
     """
     system, path = file_system(target)
     if system.get_file_info(FileSelector(path, allow_not_found=True)):
@@ -59,7 +60,7 @@ def write_folder(target: str, job: Callable[[], Any]) -> None:
     try:
         job()
         for info in system.get_file_info(FileSelector(path)):
-            if info.base_name.startswith(_UNFINISHED):  # of killed attempts
+            if info.base_name.startswith(_UNFINISHED):  # left by killed attempts
                 remove_hidden(system, info.path)
         system.open_output_stream(f"{path}/_SUCCESS").close()
     except BaseException:
@@ -69,7 +70,7 @@ def write_folder(target: str, job: Callable[[], Any]) -> None:
 
 @contextmanager
 def part_file(target: str, part: int, ending: str = "") -> Iterator[Any]:
-    """A task's file, which appears when it is complete; the first attempt to finish wins."""
+    """Opens a task's part file, published when it is complete. The first attempt to finish wins."""
     system, path = file_system(target)
     hidden, final = f"{path}/_part-{part:05d}.{attempt_id()}", f"{path}/part-{part:05d}{ending}"
     try:

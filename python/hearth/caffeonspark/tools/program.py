@@ -1,4 +1,4 @@
-"""Common parts of the tools as programs: flags, a Spark session, one-line errors."""
+"""Runs the tools as programs: flags, a Spark session, one-line errors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 # A tool's defaults that differ from a training's, by attribute.
 DEFAULTS: Mapping[str, Any] = {"output_path": "", "output_format": "parquet"}
-# Does the work; returns one sentence about the result.
+# A tool's function: converts, and returns one sentence about the result.
 Tool = Callable[["SparkSession", argparse.Namespace], str]
 
 
@@ -27,7 +27,7 @@ def main(
 ) -> int:
     """Runs a tool with the flags of the command line. Returns the exit status.
 
-    `needed`: required flags. A user's error is one line on standard error.
+    `needed`: the required flags. Prints a user's error as one line on standard error.
     """
 
     given = sys.argv[1:] if arguments is None else arguments
@@ -50,7 +50,7 @@ def run(named: tuple[str, Tool, Sequence[str]], given: Sequence[str], started: S
     session. Returns the status.
 
     Raises:
-        Exception: command_line.is_expected() tells whether it is a user's error.
+        Exception: it failed; command_line.is_expected() distinguishes users' errors from bugs.
     """
     from hearth.caffeonspark.command_line import split_spark
     from hearth.spark import session
@@ -87,13 +87,13 @@ def _require(flags: argparse.Namespace, needed: Sequence[str]) -> None:
 
 
 def check_new(spark: SparkSession, uri: str) -> None:
-    """Raises FlagError if the output exists already, before hours of work."""
+    """Raises FlagError if the output already exists. Called before hours of work."""
     if exists(spark, uri):
         raise FlagError(f"-output {uri} already exists: name another, or remove it")
 
 
 def exists(spark: SparkSession, uri: str) -> bool:
-    """Whether the file or folder exists; always False with Spark Connect, which cannot tell."""
+    """Whether the file or folder exists; always False with Spark Connect, which cannot check."""
     from hearth.files.hadoop_files import HadoopFiles
     from hearth.files.uri import serving
 

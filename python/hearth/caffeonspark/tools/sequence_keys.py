@@ -9,8 +9,8 @@ from hearth.caffeonspark.flags import FlagError
 from hearth.caffeonspark.tools.program import check_new
 from hearth.errors import invalid
 
-# Java's object serialization: a class is described once, and later referenced by number. Versions
-# and fields are those of Scala 2.13 and Java 17.
+# Java's object serialization describes a class once and later refers to it by number. The serial
+# versions and fields are Scala 2.13's and Java 17's.
 _HEADER = b"\xac\xed\x00\x05"
 _OBJECT_FIELD = b"t\x00\x12Ljava/lang/Object;"
 _SAME_TYPE = b"q\x00~\x00\x01"
@@ -20,7 +20,7 @@ _INTEGER = (
     b"sr\x00\x11java.lang.Integer\x12\xe2\xa0\xa4\xf7\x81\x87\x38\x02\x00\x01I\x00\x05value"
     b"xr\x00\x10java.lang.Number\x86\xac\x95\x1d\x0b\x94\xe0\x8b\x02\x00\x00xp"
 )
-_INTEGER_AGAIN = b"sq\x00~\x00\x05"  # Object's type name, id and label were 1, 3 and 4
+_INTEGER_AGAIN = b"sq\x00~\x00\x05"  # Integer's handle: 5
 _BOOLEAN = (
     b"sr\x00\x11java.lang.Boolean\xcd\x20\x72\x80\xd5\x9c\xfa\xee\x02\x00\x01Z\x00\x05valuexp"
 )
@@ -28,7 +28,7 @@ _MOST_TEXT = 0xFFFF
 
 
 def pair_key(identifier: str, label: str) -> bytes:
-    """ObjectOutputStream's output for scala.Tuple2(identifier, label): an encoded image's key.
+    """Serializes an encoded image's key, scala.Tuple2(identifier, label), like ObjectOutputStream.
 
     Raises:
         ValueError: a string is longer than 65,535 bytes.
@@ -39,14 +39,14 @@ def pair_key(identifier: str, label: str) -> bytes:
 def datum_key(
     identifier: str, label: str, channels: int, height: int, width: int, encoded: bool
 ) -> bytes:
-    """The same for scala.Tuple6 of all these."""
+    """Serializes a scala.Tuple6 of the arguments, like pair_key()."""
     sizes = (struct.pack(">i", number) for number in (channels, height, width))
     head = _HEADER + _TUPLE_6 + _fields(6) + _text(identifier) + _text(label)
     return head + _INTEGER + _INTEGER_AGAIN.join(sizes) + _BOOLEAN + (b"\1" if encoded else b"\0")
 
 
 def check_classic(spark: Any, output: str) -> None:
-    """Raises FlagError if no SequenceFile can be written: with Connect, or to an existing path."""
+    """Raises FlagError with Spark Connect, or if the output already exists."""
     if not hasattr(spark, "_jsc"):
         raise FlagError("SequenceFiles need classic Spark, as Spark Connect has no RDDs")
     check_new(spark, output)
@@ -58,7 +58,7 @@ def _fields(count: int) -> bytes:
 
 
 def _text(value: str) -> bytes:
-    """In Java's modified UTF-8: characters beyond 16 bits as two, zero as two bytes."""
+    """Encodes in Java's modified UTF-8: surrogates as separate characters, NUL as two bytes."""
     pairs = value.encode("utf-16-be", "surrogatepass")
     units = struct.unpack(f">{len(pairs) // 2}H", pairs)
     data = "".join(map(chr, units)).encode("utf-8", "surrogatepass").replace(b"\0", b"\xc0\x80")

@@ -14,19 +14,19 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _CLASS = b"org.apache.hadoop.io.BytesWritable"
-# Version 6; class names of key and value with their lengths; uncompressed; no metadata.
+# The header: version 6, class names of key and value, no compression, no metadata.
 _VERSION = b"SEQ\x06"
 _NAMES = (bytes([len(_CLASS)]) + _CLASS) * 2
 _PLAIN = b"\0\0" + b"\0\0\0\0"
 _MARK_BYTES = 16
-# Distance of sync markers, by which the reader of a split finds a record; Hadoop's value.
+# Bytes between sync markers, at which a split's reader finds the next record; Hadoop's value.
 _INTERVAL = 100 << 10
 
 
 def write_sequence(spark: SparkSession, records: Any, output: str) -> None:
     """Writes an RDD of (key, value), both bytes, as SequenceFile<BytesWritable, BytesWritable>.
 
-    `output`: a new folder. A part file for each partition; if one fails, the folder is removed.
+    `output`: a new folder, with a part file for each partition. It is removed if a part fails.
     """
     target = task_folder(spark, output)
     if target is None:
@@ -51,7 +51,7 @@ def write_records(file: Any, records: Iterable[tuple[bytes, bytes]]) -> None:
         if since_mark >= _INTERVAL:
             file.write(struct.pack(">i", -1) + mark)
             since_mark = 0
-        # Both are written like BytesWritable: after their lengths.
+        # Like BytesWritable, the key and the value each follow their length.
         head = struct.pack(">iii", len(key) + len(value) + 8, len(key) + 4, len(key))
         file.write(head + key + struct.pack(">i", len(value)))
         file.write(value)

@@ -1,7 +1,7 @@
-"""`hearth bench-collective`: all-reduce speed of executors by transport and size.
+"""`hearth bench-collective`: measures the speed of all-reduce by transport and size.
 
-Measures between the executors of a Spark master, or without one between processes of this machine.
-For a cluster whose hosts do not have hearth installed see `hearth pack`.
+The ranks are executors of a Spark master, or without one processes on this machine. If hearth is
+not installed on the cluster's hosts, see `hearth pack`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from hearth.ranks import bench
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command line; an error is one line on stderr and status 1."""
+    """Runs the command line. On an error, prints one line on stderr and returns 1."""
     parser = argparse.ArgumentParser(
         prog="hearth bench-collective", description=__doc__.splitlines()[0].partition(": ")[2]
     )
@@ -64,7 +64,7 @@ def measured(spark: Any, ranks: int, selection: bench.Selection) -> Iterator[dic
 
     Raises:
         ReservationTimeoutError: not all nodes started.
-        NodeError: one failed.
+        NodeError: a node failed.
     """
     from hearth.cluster import results
     from hearth.cluster.driver import cluster

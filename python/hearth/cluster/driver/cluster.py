@@ -15,13 +15,13 @@ from typing import Any, Self, Unpack
 from hearth.cluster import roles
 from hearth.cluster.driver import reservation
 from hearth.cluster.driver.datasets.delivery import Datasets
-from hearth.cluster.driver.feed_jobs import FeedJobs
 from hearth.cluster.driver.meta import meta_of
 from hearth.cluster.driver.missing_nodes import check_feeders
 from hearth.cluster.driver.plan import WAIT_S, Plan, named_datasets
-from hearth.cluster.driver.reports.reporting import Reporting, output_here
+from hearth.cluster.driver.reports.cluster_reports import Reporting, output_here
 from hearth.cluster.driver.reports.reports import ReportOptions, Reports, Shown
 from hearth.cluster.driver.restart import Restarts
+from hearth.cluster.driver.row_sender import RowSender
 from hearth.cluster.driver.split_plans import SplitPlans
 from hearth.cluster.driver.start import ClusterStart
 from hearth.cluster.driver.watch import Observers
@@ -34,7 +34,7 @@ from hearth.spark.slots import await_executors, executor_wait_s
 
 logger = logging.getLogger(__name__)
 
-# Limit at the end for the thread that answers nodes: it may be listing files.
+# At the end, time for the thread that answers file requests of nodes: it may be listing files.
 _FILES_END_S = 5.0
 
 
@@ -62,25 +62,26 @@ def run(
         nodes: number of nodes, all with the role "worker".
         roles_of_nodes: number of nodes by role instead; "ps" and "evaluator" nodes get no rows and
             are ended after the others.
-        feeds: names of the feeds through which train() and inference() send rows; empty: Spark's
-            tasks stay with the nodes, which read their data themselves.
+        feeds: names of the feeds through which train() and inference() send rows; empty: nodes read
+            their data themselves, and the Spark tasks that start them last as long as the nodes.
         datasets: the rows, by name, that nodes open by ctx.dataset(): a DataFrame, or a source of
             hearth.data, whose files the nodes read.
-        restart: if an executor is lost, or a node killed by SIGKILL, train() and shutdown() restart
-            all nodes, with ctx.restart_count one higher, and resend all rows that are not safe (see
-            DataFeed.commit). main_fun resumes from its own checkpoint.
+        restart: if an executor is lost, or a node is killed by SIGKILL, train() and shutdown()
+            restart all nodes, increment ctx.restart_count, and resend all rows that are not safe
+            (see DataFeed.commit). main_fun resumes from its own checkpoint.
         checkpoint_dir: path or URI on storage shared by all hosts, given as ctx.checkpoint_dir, for
             main_fun's checkpoints (for Keras by hearth.tensorflow.BackupAndRestore).
-        profile: a pyspark.resource.ResourceProfile, which each node holds until it ends. None: that
-            of spark.hearth.task.*, else the default profile.
+        profile: a pyspark.resource.ResourceProfile, whose resources each node holds until it ends.
+            None: the profile set by spark.hearth.task.*, else Spark's default.
         timeout_s: seconds for all nodes to start.
         shown: logs, log_dir, ui, on_report: how the driver shows and records reports; see Shown.
 
     Raises:
-        ReservationTimeoutError: not all nodes started; lists them, with the likely reason.
+        ReservationTimeoutError: not all nodes started; the message lists the missing ones and the
+            likely reason.
         NodeError: a node failed during its start.
-        HearthError: dynamic allocation would end waiting nodes: with Spark Connect, or with
-            spark.dynamicAllocation.cachedExecutorIdleTimeout.
+        HearthError: Spark's dynamic allocation would remove executors of waiting nodes: with Spark
+            Connect, or if spark.dynamicAllocation.cachedExecutorIdleTimeout is set.
         TypeError, ValueError, OSError: a dataset has an unsupported type, or its files cannot be
             listed.
     """
@@ -103,21 +104,21 @@ class Cluster(Reporting):
     """A running cluster, created by run(). Thread-safe; a `with` block ends it.
 
     Attributes:
-        nodes: each node's description, by id: role, host, port, ...
-        meta: the cluster's description that nodes get.
+        nodes: a description of each node (role, host, port, ...), by id.
+        meta: the description of the cluster that nodes receive.
         spark: access to Spark, through the session or context given to run().
         plan: roles, options and datasets of the next start.
-        server: the server through which another program may end a stream.
+        server: accepts other programs' requests to end a stream.
         reports: the nodes' reports, and where the driver shows them.
         datasets: the datasets of ctx.dataset(), and their delivery to the nodes.
-        feeds: the jobs that send rows to the nodes.
-        ledger: counts the rows of the feeds that need not be sent again.
+        feeds: sends rows to the nodes.
+        ledger: counts the rows that are safe, so they need not be sent again.
         node_ids: ids of the nodes that Spark starts.
         restarts: restarts the nodes after a loss; None without restart=True.
     """
 
     def __init__(self, spark: Any, plan: Plan):
-        """Does not start nodes; see start()."""
+        """Does not start the nodes; see start()."""
         from hearth.native._core import FeedLedger  # loads the native library
 
         self.spark = spark_access(spark, plan.profile, plan.holds)
@@ -138,9 +139,9 @@ class Cluster(Reporting):
         self.node_ids = [i for i in range(size) if i not in plan.beside_driver]
         self._node_tasks = self.spark.nodes(self.node_ids)
         self.restarts = Restarts(self) if plan.restart else None
-        # Through the server a client may end a stream.
+        # Feeding a stream opens the server, through which clients may end the stream.
         streams = partial(self.meta.get, "server_addr"), self.server.stop
-        self.feeds = FeedJobs(
+        self.feeds = RowSender(
             self.spark, self.ledger, lambda: self.running, self.restarts, *streams
         )
         self._files = SplitPlans(self.spark.session)
@@ -149,11 +150,11 @@ class Cluster(Reporting):
         self._body: Any = None  # the function that starts a node
         self._shutdown_lock = threading.Lock()
         self._ended = False
-        self._over = False  # nodes started from now on would never be ended
+        self._over = False  # end() was called, so later starts must not launch nodes
         self._error: BaseException | None = None
 
     def start(self, program: NodeProgram) -> None:
-        """Starts all nodes; if that fails, ends those that have started. Raises as run()."""
+        """Starts all nodes; if one does not start, ends the others. Raises as run()."""
         if self.plan.options.background:
             self.spark.check_nodes()
         try:
@@ -179,7 +180,7 @@ class Cluster(Reporting):
         self._node_tasks = self.spark.nodes(self.node_ids)
 
     def _scale_up(self) -> None:
-        """Called after a checkpoint: restarts if there are slots for more workers."""
+        """Called after a checkpoint. Restarts the cluster if there are slots for more workers."""
         count = len(self.node_ids)
         slots = min(self.spark.slots() or 0, self._most_workers)
         if count < slots and self.restarts is not None:
@@ -196,7 +197,7 @@ class Cluster(Reporting):
         if self._over:
             self._running.close()
         self.check_not_over()
-        self.reports.open()  # after forwarding delegation tokens, which it may need
+        self.reports.open()  # may need the delegation tokens forwarded above
         self.reports.begin(self.plan.template)
         beside = sorted(self.plan.beside_driver)
         self.nodes = self.running.start(self._node_tasks, self._body, beside)
@@ -216,9 +217,9 @@ class Cluster(Reporting):
         """Feeds all rows to the nodes; returns when they are consumed.
 
         Args:
-            rows: an RDD, a DataFrame (sent in columns), or a DStream (returns at once).
-            epochs: how often each row is delivered. Nodes replay later epochs from their disks,
-                unless the cluster may restart.
+            rows: an RDD, a DataFrame (sent in columns), or a DStream (train() returns at once).
+            epochs: how often each row is delivered. Later epochs are replayed from the nodes'
+                disks, unless restart=True.
             timeout_s: seconds that a node may take without consuming rows; -1: no limit.
             feed: by name.
 
@@ -237,13 +238,13 @@ class Cluster(Reporting):
     def inference(
         self, rows: Any, timeout_s: float = WAIT_S, feed: str = "input", schema: Any = None
     ) -> Any:
-        """The nodes' results, computed lazily: one per row, in order within each partition.
+        """The nodes' results: one per row, in order within each partition. Computed lazily.
 
         Args:
             rows: an RDD or a DataFrame (sent in columns).
             timeout_s: limit of seconds without a result; -1: no limit.
             feed: by name.
-            schema: the results' schema, for a DataFrame of results; Spark Connect needs one.
+            schema: the schema of a DataFrame of results; None: an RDD. Required with Spark Connect.
 
         Returns:
             An RDD of the results, or a DataFrame.
@@ -266,15 +267,15 @@ class Cluster(Reporting):
     def shutdown(self, ssc: Any = None, grace_s: float = 0.0, timeout_s: float = 259200.0) -> None:
         """Ends the feeds, waits for all main functions to return, and ends the cluster.
 
-        Thread-safe and idempotent: later calls do nothing but raise the same failure.
+        Thread-safe and idempotent: later calls only raise the same failure again.
 
         Args:
-            ssc: a StreamingContext, stopped first, after the cluster was asked to stop.
-            grace_s: seconds for ps and evaluator to end by themselves after the workers.
+            ssc: a StreamingContext, which is stopped first, once a client has requested a stop.
+            grace_s: seconds for ps and evaluator nodes to end by themselves after the workers.
             timeout_s: limit of seconds for the whole shutdown; -1: no limit.
 
         Raises:
-            NodeError: a node failed, possibly long before.
+            NodeError: a node failed, possibly before this call.
             ClusterError: the nodes did not end before the deadline; they are killed.
         """
         with self._shutdown_lock:
@@ -332,7 +333,7 @@ class Cluster(Reporting):
             running.job.wait()
 
     def _stop_streaming(self, ssc: Any) -> None:
-        """Waits until the cluster is asked to stop, or fails; then stops the stream."""
+        """Waits until a client requests a stop, or the cluster fails; then stops the stream."""
         while not self.server.wait_done(1.0) and self.running.watch.failure is None:
             if ssc.awaitTerminationOrTimeout(0.0):
                 return
@@ -344,7 +345,7 @@ class Cluster(Reporting):
             raise ClusterError("the cluster was ended before it could restart")
 
     def warn_at_exit(self) -> Self:
-        """Logs a warning at the end of this program if nothing has ended the cluster by then."""
+        """Makes the end of this program log a warning if the cluster has not ended."""
         atexit.register(self._warn_of_end)
         return self
 
@@ -371,8 +372,8 @@ class Cluster(Reporting):
         self.reports.close(self._error or sys.exception())
 
     def bytes_read(self) -> tuple[int, int]:
-        """Bytes of remote files that nodes read: from local disks, and from other hosts.
-        Complete when the cluster has ended.
+        """Bytes that nodes read from files in remote file systems: (from their own hosts, from
+        other hosts). Complete once the cluster has ended.
         """
         return self._files.local, self._files.remote
 

@@ -1,4 +1,4 @@
-"""The rows that the driver sends to the nodes in one go."""
+"""Describes a feed job: rows that the driver sends to the nodes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class FeedJob:
     rows: Any
     queue: str
     timeout_s: float
-    keep: bool = False  # the nodes replay the rows later
+    keep: bool = False  # nodes store the rows, to replay them in later epochs
     feed: str = field(default_factory=lambda: secrets.token_hex(8))
-    brought: frozenset[int] | None = None  # non-empty partitions, once all rows are consumed
-    compare: bool = False  # recompute and compare safe partitions, else skip them
+    delivered: frozenset[int] | None = None  # non-empty partitions; None until they are consumed
+    compare: bool = False  # send safe partitions, too, for nodes to compare; else skip them

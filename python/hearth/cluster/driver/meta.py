@@ -1,4 +1,4 @@
-"""The description of a cluster that its nodes get."""
+"""The description of a cluster that its nodes receive."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 
 
 class Key(str):
-    """A cluster's key, hidden in its repr."""
+    """A cluster's key; repr() hides it."""
 
     def __repr__(self) -> str:
         return "'***'"
@@ -28,7 +28,7 @@ class Key(str):
 
 
 class Meta(dict[str, Any]):
-    """The cluster's description for nodes; reading "server_addr" opens the server."""
+    """The description of a cluster; reading "server_addr" starts the server."""
 
     def __init__(self, start_server: Callable[[], tuple[str, int]]):
         super().__init__()
@@ -42,11 +42,11 @@ class Meta(dict[str, Any]):
         return self[key]
 
     def get(self, key: str, default: Any = None) -> Any:
-        """As dict.get(), also for the server's address."""
+        """As dict.get(); starts the server for its address."""
         return self[key] if key == "server_addr" else super().get(key, default)
 
     def __reduce__(self) -> Any:
-        """Pickled for tasks as a plain dict."""
+        """Pickles it as a plain dict, for tasks."""
         return dict, (dict(self),)
 
 

@@ -1,4 +1,4 @@
-"""Explains from Spark's settings why nodes of a cluster may not start."""
+"""Derives from Spark's settings why nodes of a cluster do not start."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from hearth.cluster.errors import ClusterError
 from hearth.cluster.task.node_job import NodeOptions
 from hearth.spark.dynamic_allocation import SETTING, is_on
 from hearth.spark.profiles import described, task_cpus
-from hearth.spark.slots import local_slots, slots_now
+from hearth.spark.slots import is_local, local_slots, slots_now
 
-# Spark's Python API has no event for a new executor.
+# Poll interval: Spark's Python API has no event for a new executor.
 _LOOK_S = 0.1
 
 
 def fixed_slots(spark: Any) -> int | None:
-    """The number of task slots if it is fixed, else None."""
+    """The number of task slots, if it cannot change; else None."""
     return local_slots(spark.conf("spark.master", ""), task_cpus(spark.conf, spark.profile))
 
 
 def likely_reason(spark: Any, needed: int, coordinator: tuple[str, int]) -> str:
-    """The likely reason why not all of the `needed` start tasks have started a node, and the
+    """The likely reason why some of the `needed` tasks have not started their nodes, with the
     remedy.
 
     Args:
-        spark: see spark_access.
-        needed: tasks of the start job.
+        spark: a spark_access().
+        needed: number of tasks of the start job.
         coordinator: (host, port) to which executors must be able to connect.
     """
     slots = spark.slots()
@@ -38,7 +38,7 @@ def likely_reason(spark: Any, needed: int, coordinator: tuple[str, int]) -> str:
             f"driver at {coordinator[0]}:{coordinator[1]}"
         )
     master = spark.conf("spark.master", "")
-    if master == "local" or master.startswith("local["):
+    if is_local(master):
         cores = math.ceil(needed * task_cpus(spark.conf, spark.profile))
         return (
             f"each node needs a task slot, but the master {master} has {slots} for {needed} nodes: "
@@ -60,10 +60,10 @@ def likely_reason(spark: Any, needed: int, coordinator: tuple[str, int]) -> str:
 
 
 def check_feeders(spark: Any, options: NodeOptions, nodes: int, wait_s: float = 0.0) -> None:
-    """Raises ClusterError if the tasks of `nodes` nodes hold all cores, so that none can send rows.
+    """Raises ClusterError if the tasks of the nodes hold all cores, so that no task can send rows.
 
-    Waits `wait_s` seconds for Spark to replace an executor. Does not raise if that is unknown: more
-    executors may start, or nodes have dedicated executors.
+    Waits up to `wait_s` seconds for Spark to replace executors. Does not raise if more executors
+    may start, or if nodes have dedicated executors.
     """
     profile = spark.profile
     unknown = not options.holds or profile.executorResources or is_on(spark.conf)

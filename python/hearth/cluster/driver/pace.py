@@ -1,4 +1,4 @@
-"""The nodes' row rates and waits: the progress line that train() shows."""
+"""The progress line of train(): how fast nodes consume rows, and how long they wait for them."""
 
 from __future__ import annotations
 
@@ -6,18 +6,17 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any
 
 from hearth.cluster import roles
 from hearth.spark.progress import Progress
 
-# Minimum interval between two values of a node; faster changes are smoothed.
+# Minimum interval over which a node's rate is computed, which smooths it.
 _WINDOW_S = 1.0
-# A node that has reported nothing for this long counts as idle.
+# A node without an event for this long is shown as silent.
 _SILENT_S = 3.0
 _NAMED = 6
-# Intervals of the line: on a terminal, where it is updated in place, and otherwise.
+# Refresh intervals of the line: on a terminal, where it is updated in place, and in other output.
 _REFRESH_S, _LINES_S = 1.0, 10.0
 
 
@@ -46,12 +45,12 @@ class Pace:
         self._nodes: dict[int, _Node] = {}
 
     def begin(self) -> None:
-        """Starts a feed: earlier rows and each node's first step do not count."""
+        """Resets at the start of a feed. The rates exclude each node's first step."""
         with self._lock:
             self._nodes.clear()
 
     def note(self, rank: int, event: Mapping[str, Any]) -> None:
-        """Takes a node's event: total "taken" rows and seconds "waited_s"."""
+        """Handles a node's event, with its totals of "taken" rows and "waited_s" seconds."""
         now, taken, waited_s = self._clock(), event["taken"], event["waited_s"]
         with self._lock:
             node = self._nodes.get(rank)
@@ -65,7 +64,7 @@ class Pace:
                 node.since, node.taken, node.waited_s = now, taken, waited_s
 
     def line(self) -> str:
-        """The nodes' rates and waits, the slowest first if there are many."""
+        """The nodes' rates and waits; if there are many nodes, only the slowest."""
         now = self._clock()
         with self._lock:
             rates = {rank: self._state(node, now) for rank, node in self._nodes.items()}
@@ -82,16 +81,16 @@ class Pace:
 
     @staticmethod
     def _state(node: _Node, now: float) -> tuple[float, str]:
-        """A node's rows per second, and its state."""
+        """(a node's rows per second, its state)."""
         if node.rate is None:
             return 0.0, "starts"
-        if now - node.reported_at >= _SILENT_S:  # in a long step, or waiting
+        if now - node.reported_at >= _SILENT_S:  # it computes a long step, or waits
             return 0.0, f"silent for {now - node.reported_at:.0f} s"
         return node.rate, f"waits {node.waits:.0%}"
 
 
 class PaceLine:
-    """Shows a Pace's line on standard error during a `with` block."""
+    """Shows a line of progress on standard error during a `with` block."""
 
     def __init__(self, line: Callable[[], str], progress: Progress | None = None):
         self._line = line
@@ -103,9 +102,7 @@ class PaceLine:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._over.set()
         self._thread.join()
 

@@ -9,7 +9,8 @@ from typing import Any
 from hearth.cluster.driver.reports.reports import ReportOptions
 from hearth.cluster.task.node_job import NodeOptions
 
-# For the start of nodes, and for a feed without progress: as long as executors are awaited.
+# Default limit for the start of nodes, and for a feed without progress: that of the wait for
+# executors.
 WAIT_S = 300.0
 
 
@@ -19,21 +20,21 @@ class Plan:
 
     template: Mapping[str, Sequence[int]]  # node ids by role
     options: NodeOptions = field(default_factory=NodeOptions)
-    beside_driver: frozenset[int] = frozenset()  # nodes in the driver, not in Spark tasks
+    beside_driver: frozenset[int] = frozenset()  # nodes that run in the driver, not in Spark tasks
     release_port: bool = True  # free each node's port just before its main function
-    restart: bool = False  # restart all nodes if one, or its executor, is lost
-    timeout_s: float = WAIT_S  # for all nodes to start
+    restart: bool = False  # restart all nodes if a node or an executor is lost
+    timeout_s: float = WAIT_S  # seconds for all nodes to start
     datasets: Mapping[str, Any] = field(default_factory=dict)  # frames and sources by name
     reports: ReportOptions = field(default_factory=ReportOptions)
-    # If not 0, restarts may change the number of workers, from this one to the template's.
+    # If not 0, a start may use fewer workers than the template, but at least this number.
     least_workers: int = 0
     profile: Any = None  # resource profile of the tasks that start nodes
-    holds: bool = True  # tasks with a profile stay with their nodes, and keep its resources
+    holds: bool = True  # tasks with a profile last as long as their nodes, to hold its resources
 
 
 def named_datasets(datasets: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    """The datasets of run(); none for None, and for an empty list. Raises TypeError for rows
-    without a name."""
+    """Checks the argument `datasets` of run(); None and an empty list are no datasets. Raises
+    TypeError if it is not a dict."""
     if datasets is None or (isinstance(datasets, Sized) and len(datasets) == 0):
         return {}
     if not isinstance(datasets, Mapping):

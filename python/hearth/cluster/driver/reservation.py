@@ -1,8 +1,8 @@
-"""A small authenticated server where processes register, wait for each other, and request a stop.
+"""An authenticated server where processes register, wait for each other, and request a stop.
 
-The nodes of TFCluster.run use hearth.native._core.Coordinator instead; this is the cluster's
-`server`, through which a program of another process ends a stream: Client(addr).request_stop(). Its
-port opens when the program reads `cluster_meta["server_addr"]`, or feeds a stream.
+Nodes of TFCluster.run register with hearth.native._core.Coordinator instead. This is the cluster's
+`server`, through which another process ends a stream: Client(addr).request_stop(). It starts to
+listen when the program reads `cluster_meta["server_addr"]` or feeds a stream.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from hearth.spark.ports import COORDINATOR, ports_of
 
 TFOS_SERVER_PORT = "TFOS_SERVER_PORT"
 TFOS_SERVER_HOST = "TFOS_SERVER_HOST"
-# Environment variable with the server's key for clients of other processes, set by the program
-# that starts them.
+# Environment variable with the server's key for clients in other processes; set by the program that
+# starts these processes.
 KEY_VARIABLE = "TFOS_SERVER_KEY"
 
 _MAX_CLIENTS = 512  # concurrent authenticated clients
@@ -92,13 +92,13 @@ class MessageSocket:
 
 
 class Server(MessageSocket):
-    """Collects `count` reservations; a thread per client serves it."""
+    """Collects `count` reservations, with a thread per client."""
 
     def __init__(
         self, count: int, *, hosts: tuple[str, str] = ("", ""), ports: Sequence[int] | None = None
     ):
-        """`hosts`: listen address, and the host for clients, unless TFOS_SERVER_HOST is set.
-        `ports`: candidates, unless TFOS_SERVER_PORT is set.
+        """`hosts`: (listen address, host for clients); TFOS_SERVER_HOST takes precedence. `ports`:
+        candidate ports; TFOS_SERVER_PORT takes precedence.
         """
         assert count > 0, "Expected reservation count to be greater than zero"
         self.reservations = Reservations(count)
@@ -112,7 +112,7 @@ class Server(MessageSocket):
         self._clients = threading.BoundedSemaphore(_MAX_CLIENTS)
 
     def start(self) -> tuple[str, int]:
-        """Listens; returns (host, port)."""
+        """Starts listening; returns (host, port)."""
         listener = self.start_listening_socket()
         host = os.environ.get(TFOS_SERVER_HOST) or self._hosts[1] or self.get_server_ip()
         address = (host, listener.getsockname()[1])
@@ -122,7 +122,7 @@ class Server(MessageSocket):
         return address
 
     def start_listening_socket(self) -> socket.socket:
-        """A listening socket on get_server_ip(), on the first free one of get_server_ports().
+        """A socket that listens on get_server_ip(), at the first free port of get_server_ports().
 
         Raises:
             OSError: no port is free.
@@ -136,11 +136,12 @@ class Server(MessageSocket):
         )
 
     def get_server_ip(self) -> str:
-        """TFOS_SERVER_HOST, else the configured address, else this host's."""
+        """The listen address: TFOS_SERVER_HOST, else the configured address, else this host's."""
         return os.environ.get(TFOS_SERVER_HOST) or self._hosts[0] or addresses.own_address()
 
     def get_server_ports(self) -> list[int]:
-        """The ports of TFOS_SERVER_PORT: "8888" or "9997-9999"; [0] (any) without it."""
+        """The candidate ports: those of TFOS_SERVER_PORT ("8888" or "9997-9999"), else the
+        configured ones, else [0] (any)."""
         named = os.environ.get(TFOS_SERVER_PORT)
         return list(self._ports) if self._ports and not named else server_ports()
 
@@ -210,10 +211,10 @@ class Client(MessageSocket):
     """A connection to a Server. Not thread-safe."""
 
     def __init__(self, server_addr: tuple[str, int]):
-        """Connects. The key is that of this process's server, else $TFOS_SERVER_KEY (hex).
+        """Connects. The key is known for servers of this process, else $TFOS_SERVER_KEY (hex).
 
         Raises:
-            PermissionError: the key is not the server's, or none is known.
+            PermissionError: the server has another key, or no key is known.
             ValueError: the known key is malformed.
             OSError: the server does not listen.
         """
@@ -249,7 +250,7 @@ class Client(MessageSocket):
         return self.get_reservations()
 
     def request_stop(self) -> Any:
-        """Requests a stop: a streaming cluster ends."""
+        """Requests a stop, which ends a stream."""
         return self._request("STOP")
 
     def close(self) -> None:
@@ -262,7 +263,7 @@ def _terms(key: bytes) -> Any:
 
 
 def ports_of_driver(setting: Setting) -> tuple[Sequence[int], str]:
-    """The ports for a cluster's listeners in the driver, and the name of the setting.
+    """The candidate ports for a cluster's listeners in the driver, and the name of their setting.
 
     Raises:
         HearthError: the setting is neither a port nor a range of them.
@@ -273,7 +274,7 @@ def ports_of_driver(setting: Setting) -> tuple[Sequence[int], str]:
 
 
 def server_ports() -> list[int]:
-    """The ports of $TFOS_SERVER_PORT.
+    """The ports of $TFOS_SERVER_PORT; [0] (any) without it.
 
     Raises:
         ValueError: it is neither a port nor a range of ports.

@@ -1,4 +1,4 @@
-"""Restarts a cluster that lost a process, and resends rows that are not safe."""
+"""Restarts a cluster after the loss of a process, and resends rows that are not safe."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Limit of restarts without a checkpoint in between: a program that loses executors before its first
-# checkpoint makes no progress by another start.
+# Limit of restarts without a checkpoint in between: a program that always loses executors before
+# its first checkpoint never makes progress.
 _MAX_RESTARTS = 10
 _KILLED_AGAIN = (
     "it is the second such kill without a checkpoint in between (feed.commit() reports one), so "
@@ -31,31 +31,22 @@ _KILLED_AGAIN = (
 
 
 class Restartable(Protocol):
-    """The cluster that Restarts restarts: Cluster has these."""
+    """The part of Cluster that Restarts uses."""
 
     spark: Any
     ledger: Any
     plan: Plan
     node_ids: list[int]
-
-    @property
-    def meta(self) -> dict[str, Any]:
-        """The cluster's description that nodes get."""
+    meta: Any
+    feeds: Any  # the RowSender
+    reports: Any
 
     @property
     def running(self) -> ClusterStart:
         """The latest start."""
 
-    @property
-    def feeds(self) -> Any:
-        """Sends rows: its bring(job) sends those of a FeedJob that are not safe."""
-
-    @property
-    def reports(self) -> Any:
-        """Notes restarts by note_restart()."""
-
     def fit_workers(self) -> None:
-        """Sets the next start's number of workers to the available slots."""
+        """Sets the number of workers of the next start to the available slots."""
 
     def launch(self) -> None:
         """Starts all nodes."""
@@ -65,7 +56,8 @@ class Restartable(Protocol):
 
 
 class Restarts:
-    """Holds the feed jobs of one cluster until their rows are safe. Thread-safe."""
+    """Restarts one cluster. Retains its feed jobs until their rows are safe, to resend them.
+    Thread-safe."""
 
     def __init__(self, cluster: Restartable):
         self._cluster = cluster
@@ -76,11 +68,11 @@ class Restarts:
         self._generations = restarts.Restarts(session, tasks, _MAX_RESTARTS, self._report_wait)
         self._await_slots()
         self._exhausted = False
-        self._killed = False  # a node's process was killed, without a checkpoint since
+        self._killed = False  # a node's process was killed after the last checkpoint
 
     def _await_slots(self) -> None:
-        """Waits for the slots of all current nodes before the next start; if the number of workers
-        may change, it continues with fewer after the wait."""
+        """Makes the next restart wait for slots for all current nodes. If the number of workers may
+        change, the restart uses fewer nodes after the wait."""
         plan, tasks = self._cluster.plan, len(self._cluster.node_ids)
         spark = self._cluster.spark
         self._generations.slots = SlotWait(
@@ -92,8 +84,9 @@ class Restarts:
         """How often the cluster has restarted."""
         return self._generations.count
 
-    def bring(self, job: FeedJob) -> bool:
-        """Sends all rows of a job, resending after each loss; returns whether a node needs no more.
+    def send(self, job: FeedJob) -> bool:
+        """Sends all rows of a job, again after each restart; returns whether a node needs no more
+        rows.
 
         Raises:
             ClusterError: a node reported an error, or the cluster could not restart.
@@ -105,31 +98,31 @@ class Restarts:
         while True:
             running = cluster.running
             try:
-                return self._bring(job)
+                return self._send(job)
             except NodeError as error:
                 self.recover(running, error)
 
-    def _bring(self, job: FeedJob) -> bool:
+    def _send(self, job: FeedJob) -> bool:
         safe = self._cluster.ledger.safe(job.feed)
-        results = self._cluster.feeds.bring(job)
-        came = {index for index, _ in results}
-        if job.compare and not safe <= came:
+        results = self._cluster.feeds.send(job)
+        delivered = {index for index, _ in results}
+        if job.compare and (empty := sorted(safe - delivered)):
             raise NodeError(
-                f"partitions {sorted(safe - came)} had rows before the restart, but are empty now: "
+                f"partitions {empty} had rows before the restart, but are empty now: "
                 "pass rows that Spark recomputes identically, such as files"
             )
-        job.brought = (job.brought or frozenset()) | came
+        job.delivered = (job.delivered or frozenset()) | delivered
         return any(ended for _, ended in results)
 
     def _forget_safe(self) -> None:
         ledger = self._cluster.ledger
         for job in list(self._jobs):
-            if job.brought is not None and job.brought <= ledger.safe(job.feed):
+            if job.delivered is not None and job.delivered <= ledger.safe(job.feed):
                 self._jobs.remove(job)
                 ledger.close(job.feed)
 
     def ensure_running(self) -> None:
-        """Restarts the cluster if that is due."""
+        """Restarts the cluster if it has lost a process."""
         running = self._cluster.running
         try:
             running.watch.check()
@@ -137,11 +130,11 @@ class Restarts:
             self.recover(running, error)
 
     def recover(self, failed: ClusterStart, error: NodeError) -> None:
-        """Replaces the nodes of `failed`, unless another thread has; resends rows that are not
-        safe.
+        """Restarts the nodes of `failed`, unless another thread has done so; resends rows that are
+        not safe.
 
         Raises:
-            NodeError: `error`, if no process was lost or the limit of restarts is reached.
+            NodeError: `error`, if no process was lost; or the limit of restarts is reached.
             ClusterError: the new nodes could not be started.
         """
         with self._lock:
@@ -152,7 +145,7 @@ class Restarts:
             except Lost as lost:
                 raise self._final(lost.failure) from lost.__cause__
             except NotReplaced as not_replaced:
-                self._give_up(self._cluster.running, not_replaced)
+                self._record_failure(self._cluster.running, not_replaced)
                 raise ClusterError(str(not_replaced)) from None
 
     def _as_lost(self, error: NodeError) -> Lost:
@@ -168,7 +161,7 @@ class Restarts:
         failure = Failure.of(vars(error), text=str(error))
         if watch.committed:
             self._generations.note_progress()
-        if not known.lost:  # the node's process was killed, e.g. out of memory
+        if not known.lost:  # only the node's process was killed, e.g. out of memory
             if self._killed and not watch.committed:
                 raise self._final(replace(failure, text=f"{failure.text}; {_KILLED_AGAIN}"))
             self._killed = True
@@ -177,7 +170,7 @@ class Restarts:
         return Lost(failure)
 
     def _final(self, failure: Failure) -> NodeError:
-        """The exception of train(), and of shutdown() after it."""
+        """The exception to raise now, and by a later shutdown()."""
         self._exhausted = True
         self._cluster.running.watch.conclude(failure)
         return NodeError.of(failure)
@@ -190,7 +183,7 @@ class Restarts:
         self._cluster.ledger.start_again()
 
     def _report_wait(self, line: str) -> None:
-        """Reports the wait for executors, which ends with the cluster."""
+        """Logs a status line of the wait for executors; ends the wait if the cluster has ended."""
         self._cluster.check_not_over()
         logger.warning("%s", line)
 
@@ -203,8 +196,8 @@ class Restarts:
         try:
             self._launch(failed)
             for job in list(self._jobs):
-                if job.brought is not None and not job.brought <= cluster.ledger.safe(job.feed):
-                    self._bring(job)
+                if job.delivered is not None and not job.delivered <= cluster.ledger.safe(job.feed):
+                    self._send(job)
         except NodeError as error:
             raise self._as_lost(error) from error
 
@@ -215,12 +208,12 @@ class Restarts:
             raise
         except Exception as error:
             if isinstance(error, ReservationTimeoutError) and self._cluster.plan.least_workers:
-                # An executor was lost in the meantime; the next start may have fewer nodes.
+                # Another executor was lost meanwhile; the next start may use fewer nodes.
                 raise Lost(Failure(str(error))) from error
-            self._give_up(failed, error)
+            self._record_failure(failed, error)
             raise
 
-    def _give_up(self, failed: ClusterStart, error: Exception) -> None:
+    def _record_failure(self, failed: ClusterStart, error: Exception) -> None:
         """Makes shutdown() raise the reason why the cluster could not restart."""
         self._exhausted = True
         text = f"the cluster could not restart: {error}"

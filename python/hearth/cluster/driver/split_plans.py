@@ -1,4 +1,4 @@
-"""Assigns splits of remote files to nodes that request them."""
+"""Assigns splits of remote files to the nodes that request files."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_LARGEST_SHARE = 900_000  # as text: the rendezvous carries up to a megabyte
+_LARGEST_SHARE = 900_000  # characters; a message of the rendezvous has at most a megabyte
 
 
 class SplitPlans:
-    """All file feeds of one cluster. One thread per start of the nodes answers them.
+    """All file feeds of one cluster. For each start of the nodes, a thread answers their requests.
 
-    The files of a path are pinned once, so that all nodes, also after restarts, read the same
-    files. `local` and `remote` are bytes that nodes read from their own hosts and from others.
+    The files of a path are pinned once, so that all nodes read the same files, also after restarts.
+    `local` and `remote`: number of bytes that nodes read from their own hosts, and from others.
     """
 
     def __init__(self, session: Any):
@@ -36,7 +36,8 @@ class SplitPlans:
         self.local = self.remote = 0
 
     def serve(self, running: Any, nodes: Sequence[Mapping[str, Any]]) -> threading.Thread:
-        """Answers requests of a start's nodes in a thread, until its watch is closed."""
+        """Answers the requests of a start's nodes in a thread, until the start's watch is
+        closed."""
         run = self._run
         thread = threading.Thread(target=run, args=(running, nodes), name="hearth-files")
         thread.daemon = True
@@ -45,7 +46,7 @@ class SplitPlans:
 
     def _run(self, running: Any, nodes: Sequence[Mapping[str, Any]]) -> None:
         fed = roles.fed_nodes(nodes)
-        plans: dict[str, list[str]] = {}  # by path: nodes may ask at different times
+        plans: dict[str, list[str]] = {}  # by path; kept, as nodes may ask at different times
         while (entry := running.watch.files.get()) is not None:
             rank, event = entry
             if event["event"] == "files_read":
@@ -68,9 +69,10 @@ class SplitPlans:
             logger.info("nodes read %d bytes of files, %.0f %% on their own hosts", total, share)
 
     def _plan(self, uri: str, hosts: Sequence[frozenset[str]]) -> list[str]:
-        """For each node that takes rows, the source with only its splits, as text."""
+        """For each node that takes rows, the source with only that node's splits, serialized as
+        text."""
         if uri not in self._sources:
-            forward_tokens(self._session)  # listed files are also opened
+            forward_tokens(self._session)  # required to list files, and to open them
             self._sources[uri] = pin_by_names(uri, self._session)
         source = self._sources[uri]
         parts = shares(source.splits(), hosts, len(hosts))
@@ -89,7 +91,7 @@ class SplitPlans:
 
 
 def _packed(source: FileSource) -> str:
-    """Raises ValueError if it is too large for one message."""
+    """The source, serialized as text. Raises ValueError if it is too large for one message."""
     from pyspark import cloudpickle
 
     text = base64.b64encode(cloudpickle.dumps(source)).decode()

@@ -24,8 +24,8 @@ from hearth.spark.token_forwarder import forward_tokens
 
 logger = logging.getLogger(__name__)
 
-# Serializes starts: Spark's FAIR scheduler would give each of two clusters some of the slots that
-# the other needs, a deadlock.
+# Serializes starts. Otherwise Spark's FAIR scheduler could give two clusters each a part of the
+# slots, and both would wait for the rest forever.
 _turn = threading.Lock()
 
 _MEMBERS_WAIT_S = 0.25
@@ -35,7 +35,8 @@ _NODES_END_WAIT_S = 10.0
 
 
 class ClusterStart:
-    """The coordinator and the start job of one cluster. Not thread-safe until wait_nodes()."""
+    """One start of a cluster: its coordinator and its start job. Not thread-safe until
+    wait_nodes()."""
 
     def __init__(
         self,
@@ -58,7 +59,8 @@ class ClusterStart:
             world=meta["num_executors"],
             token=token,
             bind_host=bind_host,
-            # The coordinator's limit starts with the first node; the driver checks `timeout_s`.
+            # The coordinator's own limit counts from the first node's arrival, so it is longer:
+            # wait_nodes() checks `timeout_s`.
             reserve_timeout_s=timeout_s + 60,
             **coordinator_ports(*reservation.ports_of_driver(spark.conf)),
         )
@@ -68,23 +70,24 @@ class ClusterStart:
         cancel = self.inferences.cancel
         self.watch = ClusterWatch(self.coordinator, self._template, cancel, ledger, observers)
         self.job: ClusterJob | None = None
-        self.nodes: list[dict[str, Any]] = []  # entries of cluster_info, by id
+        self.nodes: list[dict[str, Any]] = []  # their descriptions, by id
         self.deliveries: list[SparkJob] = []  # of datasets
         self.scales_up = ""  # why the cluster should restart with more workers
-        self._started: list[int] = []  # nodes that Spark starts
+        self._started: list[int] = []  # ids of the nodes that Spark starts
         self._driver_nodes: list[threading.Thread] = []
 
     def start(
         self, nodes: Any, body: Callable[..., None], driver_ids: Sequence[int]
     ) -> list[dict[str, Any]]:
-        """launch(), then wait_nodes(); serialized if Spark shares slots between jobs."""
+        """Calls launch(), then wait_nodes(); waits for other starts if Spark shares slots fairly
+        between jobs."""
         fair = self._spark.conf("spark.scheduler.mode", "FIFO").upper() == "FAIR"
         with _turn if fair else nullcontext():
             self.launch(nodes, body, driver_ids)
             return self.wait_nodes()
 
     def launch(self, nodes: Any, body: Callable[..., None], driver_ids: Sequence[int]) -> None:
-        """Starts the job that starts the nodes, and the nodes in the driver."""
+        """Starts the Spark job that starts the nodes, and the nodes that run in the driver."""
         ids = range(self._meta["num_executors"])
         self._started = [node for node in ids if node not in driver_ids]
         for executor_id in driver_ids:
@@ -94,11 +97,11 @@ class ClusterStart:
         self.job = ClusterJob(self._spark, self.watch, self._spark.run_on(nodes, body))
 
     def wait_nodes(self) -> list[dict[str, Any]]:
-        """Every node's entry of cluster_info, by id.
+        """Waits for all nodes; returns their descriptions, by id.
 
         Raises:
-            ReservationTimeoutError: some did not start, or cannot.
-            NodeError: one failed.
+            ReservationTimeoutError: some nodes did not start, or cannot.
+            NodeError: a node failed.
         """
         started = reported = time.monotonic()
         slots = fixed_slots(self._spark)
@@ -122,7 +125,7 @@ class ClusterStart:
                         limit = f"within {self._timeout_s:.3g} s"
                         what = f"timed out waiting for reservations to complete: {limit}"
                     raise ReservationTimeoutError(self._missing(what, str(error))) from None
-            except RuntimeError:  # the rendezvous has failed, and reports why
+            except RuntimeError:  # the rendezvous has failed; the watch knows why
                 self.watch.await_cause()
                 self._raise_failure()
             if self.job is not None and self.job.error is not None:
@@ -135,7 +138,8 @@ class ClusterStart:
             raise NodeError(f"the nodes could not be started: {own_error(self.job.error)}")
 
     def _missing(self, what: str, known: str) -> str:
-        """The error's text: the missing nodes, the hosts of the others, and the likely reason."""
+        """An error's text with the missing nodes (in `known`), the nodes' ranks, and the likely
+        reason."""
         names = [roles.name_of(self._template, i) for i in range(self._meta["num_executors"])]
         reason = likely_reason(self._spark, len(self._started), self._meta["coordinator"])
         if all(name == f"worker:{i}" for i, name in enumerate(names)):
@@ -146,9 +150,10 @@ class ClusterStart:
     def _replace_silent(self, is_gone: bool) -> None:
         """Makes Spark replace the executor of a node that does not respond.
 
-        Its host may be disconnected, which Spark itself notices after minutes; until then Spark
-        would start another node there, which never joins, and wait for it at the session's end. An
-        executor that answers Spark has other work, and stays unless the node `is_gone` in any case.
+        Its host may be disconnected, which Spark itself notices only after minutes. Until then
+        Spark would start nodes there, which never join, and wait for the executor at the session's
+        end. An executor that answers Spark may run other tasks, so it is not replaced, unless
+        `is_gone`.
         """
         failure = self.watch.failure
         if failure is None or not failure.silent or self.job is None:
@@ -168,18 +173,20 @@ class ClusterStart:
             coordinator.fail(-1, "", reason)
 
     def scale_up(self, reason: str) -> None:
-        """Ends this start so that one with more workers follows."""
+        """Ends this start; the next one has more workers."""
         self.scales_up = reason
         self.fail(reason)
 
     def close(self, wait_for_nodes: bool = False) -> None:
-        """Ends nodes and job. For a restart, waits until all nodes have ended, and makes their
-        hosts hold the rows of datasets. Never raises; idempotent."""
+        """Ends the nodes and the start job. With `wait_for_nodes`, as before a restart, waits until
+        all nodes have ended, and makes their hosts retain the rows of datasets. Never raises;
+        idempotent."""
         if self.coordinator is None:
             return
         for delivery in self.deliveries:
             delivery.cancel()
-        # If nodes still run, something failed: Spark must not retry them.
+        # If tasks still run, the cluster has failed: cancel them, so that Spark does not retry
+        # them.
         if self.job is not None:
             self.job.cancel()
         self.broadcast({"op": "stop", "keep": wait_for_nodes})
@@ -192,7 +199,7 @@ class ClusterStart:
                 job.join(_JOB_END_WAIT_S)
         for thread in self._driver_nodes:
             thread.join(_JOB_END_WAIT_S)
-        if not wait_for_nodes:  # a restart needs the executors
+        if not wait_for_nodes:  # a restart needs the same executors
             self._spark.release()
         self._replace_silent(is_gone=wait_for_nodes)
 
@@ -200,5 +207,5 @@ class ClusterStart:
 def _run_quietly(body: Callable[..., None], executor_id: int) -> None:
     try:
         body(iter([executor_id]))
-    except TaskError as error:  # reported by the rendezvous
+    except TaskError as error:  # the rendezvous has reported it
         logger.warning("%s", error.failure.text)

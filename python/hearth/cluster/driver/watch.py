@@ -1,4 +1,4 @@
-"""The driver's view of a running cluster: finished nodes, their reports, the first failure."""
+"""Tracks a running cluster in the driver: finished nodes, their reports, the first failure."""
 
 from __future__ import annotations
 
@@ -27,17 +27,18 @@ from hearth.native.failure import Failure
 from hearth.spark.failures import reports_loss
 from hearth.spark.job import SparkJob
 
-logger = logging.getLogger("hearth.cluster.watch")  # the name in docs/seeing.md
+logger = logging.getLogger("hearth.cluster.watch")  # as documented in docs/seeing.md
 
 _EVENT_WAIT_S = 0.25
-# The kernel closes all connections of a lost node at the same time, but the Spark task that feeds
-# it may report that before the rendezvous does. A limit, as that may have nothing to report.
+# All connections of a lost node end at the same time, but the Spark task that feeds it may report
+# the loss before the rendezvous does. Limits the wait for the rendezvous, which may have nothing to
+# report.
 _CAUSE_WAIT_S = 5.0
-# Events that are not progress: a waiting node sends them, too.
+# Events that do not count as progress: waiting nodes also send them.
 _NO_PROGRESS = ("warning", "waits", "output", "late", "awaits_cause")
-# A shorter wait for rows does not explain a stall.
+# A node that has waited less than this for rows is not the cause of a stall.
 _LONG_WAIT_S = 1.0
-# How many ended nodes an error names.
+# Limit of ended nodes that an error names.
 _NAMED = 5
 
 
@@ -73,7 +74,7 @@ class ClusterWatch:
         self._changed = threading.Condition()
         self._joined: set[int] = set()
         self._done: set[int] = set()
-        self._await_cause: list[int] = []  # nodes that have lost a rank, in order of their reports
+        self._await_cause: list[int] = []  # nodes that have reported a lost rank, in order
         self._replayed: dict[str, set[int]] = {}
         self._feed_errors: dict[str, ClusterError] = {}
         self._values: dict[int, list[str]] = {}
@@ -85,13 +86,13 @@ class ClusterWatch:
         # Handlers of the nodes' "dataset" events by the dataset's name.
         self._datasets: dict[str, Callable[[dict[str, Any]], None]] = {}
         self.pace = Pace(template)
-        self._starved: dict[int, str] = {}  # nodes without rows that stall others
+        self._starved: dict[int, str] = {}  # messages about nodes whose wait for rows stalls others
         self._late = False  # an operation timed out before all nodes had arrived
         self._last_event = time.monotonic()
         self._closing = False
         self._thread = threading.Thread(target=self._run, name="hearth-cluster", daemon=True)
         self._thread.start()
-        # A daemon thread that Python ends inside the core would crash the driver.
+        # If Python's exit ended the thread inside a call to the core, the driver would crash.
         atexit.register(self.close)
 
     @property
@@ -139,8 +140,12 @@ class ClusterWatch:
             return condition()
 
     def await_cause(self, error: BaseException | None = None) -> Failure | None:
-        """The cluster's failure of which a Spark job's `error` may be a consequence, after a wait
-        for the report of the rendezvous; None: treat it as one."""
+        """The cluster's failure, after waiting for the rendezvous to report it; None if there is
+        none.
+
+        `error`: the exception of a Spark job; waits only if a lost node may have caused it, or if
+        it is None.
+        """
         text = str(error)
         if error is None or Failure.find(text) is not None or reports_loss(text):
             self.wait(lambda: False, _CAUSE_WAIT_S)
@@ -151,11 +156,12 @@ class ClusterWatch:
         return self.wait(lambda: self._done.issuperset(nodes), timeout_s)
 
     def values(self, node: int) -> list[str]:
-        """The pieces of its main function's value that a finished node has reported."""
+        """The parts of its main function's return value that a node has reported, as text."""
         return self._values.get(node, [])
 
     def follow_values(self, node: int) -> Iterator[str]:
-        """The same pieces as they arrive, until the node is done or the cluster has failed."""
+        """Yields the same parts as they arrive, until the node is done or the cluster has
+        failed."""
         given: list[str] = []
 
         def comes() -> bool:
@@ -166,7 +172,7 @@ class ClusterWatch:
             yield from news
 
     def wait_stopped(self, timeout_s: float) -> None:
-        """Waits until all nodes have ended, except lost ones."""
+        """Waits until all nodes but a lost one have ended."""
         left = {i for ids in self._template.values() for i in ids}
         if self._failure is not None and self._failure.is_loss:
             left -= {self._failure.rank}
@@ -175,12 +181,12 @@ class ClusterWatch:
 
     @property
     def lost_feeds(self) -> bool:
-        """Whether a feed job has failed at a node."""
+        """Whether a node has reported the failure of a feed."""
         return bool(self._feed_errors)
 
     def feed_error(self, feed: str | None) -> ClusterError | None:
-        """The error that ends a feed though the cluster has not failed: a timeout, a finished
-        node."""
+        """The error of a single feed: it timed out, or its node has finished. The cluster itself
+        has not failed."""
         return None if feed is None else self._feed_errors.get(feed)
 
     def wait_replayed(self, feed: str, nodes: Sequence[int], timeout_s: float) -> None:
@@ -211,7 +217,7 @@ class ClusterWatch:
         return self._is_replayed(feed, nodes) or self._no_replay(feed, nodes) is not None
 
     def _no_replay(self, feed: str, nodes: Sequence[int]) -> ClusterError | None:
-        """Why some of the nodes will not consume the replayed rows, if known."""
+        """The reason why some nodes will not consume the replayed rows; None if they may."""
         gone = sorted(self._done.intersection(nodes) - self._replayed.get(feed, set()))
         if feed in self._feed_errors or not gone:
             return self._feed_errors.get(feed)
@@ -222,7 +228,7 @@ class ClusterWatch:
         )
 
     def close(self) -> None:
-        """Ends the thread after pending events. Idempotent; not thread-safe."""
+        """Ends the thread after it has handled pending events. Idempotent; not thread-safe."""
         atexit.unregister(self.close)
         if self._coordinator is None:
             return
@@ -230,12 +236,12 @@ class ClusterWatch:
         self._coordinator.close()
         self._thread.join()
         self.files.put(None)
-        self._coordinator = None  # py4j never releases a stream's function, nor its cluster
+        self._coordinator = None  # py4j retains a stream's function, and so this object
 
     def _run(self) -> None:
         try:
             self._watch()
-        except Exception as error:  # ends all waits for this thread
+        except Exception as error:  # wake all threads that wait for events
             logger.exception("the driver's connection to the cluster failed")
             with self._changed:
                 text = f"the driver cannot read its nodes' events: {type(error).__name__}: {error}"
@@ -318,8 +324,8 @@ class ClusterWatch:
             self._feed_errors[event["feed"]] = kind(event["text"])
 
     def _end_cause_waits(self) -> None:
-        """Ends the wait of the first node that lost a rank, so that its error is reported, if no
-        node is left that could have been lost."""
+        """Once every node has ended or waits for the cause of a lost rank, no node is left to
+        report one: makes the first waiting node report its own error."""
         fed = set(roles.fed_ids(self._template))
         if self._closing or not self._await_cause or fed - self._done - set(self._await_cause):
             return
@@ -331,7 +337,7 @@ class ClusterWatch:
         self._coordinator.broadcast(json.dumps(message))
 
     def _note_wait(self, rank: int, seconds: float) -> None:
-        """Other ranks are stalled; this one has waited for rows for `seconds`."""
+        """Records that a node has waited `seconds` for rows while other ranks are stalled."""
         if seconds >= _LONG_WAIT_S:
             name = roles.name_of(self._template, rank)
             self._starved[rank] = f"{name} has waited for rows for {seconds:.0f} s: {TAKE_IN_STEP}"
@@ -344,14 +350,15 @@ class ClusterJob(SparkJob):
     def __init__(
         self, spark: Any, watch: ClusterWatch, action: Callable[[], Any], feed: str | None = None
     ):
-        """Starts the action on spark_access(); `feed`: the feed whose timeout ends it."""
+        """Starts the action. `spark`: a spark_access(); `feed`: the feed whose error ends the
+        wait."""
         self._watch = watch
         self._feed = feed
         super().__init__(spark, action, lambda _: watch.wake())
 
     def wait(self) -> Any:
-        """The action's result. Raises NodeError as soon as the cluster fails, ClusterError for an
-        exception of the action."""
+        """Waits for the action's result. Raises NodeError as soon as the cluster fails,
+        ClusterError if the action or its feed fails."""
         watch, feed = self._watch, self._feed
         watch.wait(lambda: self.ended or watch.feed_error(feed) is not None, None)
         if (stuck := watch.feed_error(feed)) is not None and watch.failure is None:
@@ -367,20 +374,20 @@ class ClusterJob(SparkJob):
 
 
 class MarkedRdds:
-    """RDDs whose jobs are cancelled when the cluster fails, without Spark's retries."""
+    """RDDs whose jobs are cancelled when the cluster fails, so that Spark does not retry them."""
 
     def __init__(self, sc: Any):
         self._sc = sc
         self._ids: set[int] = set()
 
     def mark(self, rdd: Any) -> Any:
-        """The same RDD in a separate JVM object, which identifies its jobs."""
+        """Returns the RDD as a new RDD, by whose id its jobs are recognized."""
         marked = self._sc.union([rdd])
         self._ids.add(marked._jrdd.rdd().id())
         return marked
 
     def cancel(self, failure: Failure) -> None:
-        """Cancels their jobs; the action's exception gives the reason."""
+        """Cancels the RDDs' jobs with the failure's text as the reason."""
         if not self._ids:
             return
         scala_context = self._sc._jsc.sc()

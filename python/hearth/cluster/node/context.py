@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from hearth.cluster import results, roles
 from hearth.cluster.node.data_feed import DataFeed
-from hearth.cluster.node.reports.program import ProgramReports
+from hearth.cluster.node.reports.program_reports import ProgramReports
 from hearth.errors import invalid
 from hearth.files.uri import absolute_uri
 
@@ -30,12 +30,12 @@ class NodeContext:
         node_id: this node's number in the cluster.
         role, index: its role, and its number within the role.
         cluster_spec: {role: ["host:port", ...]}; a port is reserved for each node's server.
-        default_fs: the cluster's default file system; working_dir: the driver's folder.
+        default_fs: the cluster's default file system; working_dir: the driver's working directory.
         restart_count: how often the cluster has restarted.
         mgr: the node's feeds by name, and a few key/value pairs.
-        port: this node's bound socket, if it was not released before the main function.
-        collective_key: a secret of this start of the cluster, which authenticates its nodes; empty
-            for nodes of independent clusters.
+        port: this node's bound socket, unless it was released before the main function was called.
+        collective_key: a secret that authenticates the nodes, new at each start of the cluster;
+            empty for nodes of independent clusters.
         checkpoint_dir: the cluster's folder for checkpoints, if any.
     """
 
@@ -65,12 +65,12 @@ class NodeContext:
             ctx.report(step=step, loss=loss, accuracy=right / rows)
             ctx.report({"val/loss": loss}, step=step)
 
-        Does not wait for the driver. If a program reports more than the connection carries, some
-        reports are dropped and counted, but never the last one of a metric. Rank 0's metrics are
+        Does not wait for the driver. If a program reports faster than the connection can send, some
+        reports are dropped and counted, but never a metric's latest one. Rank 0's metrics are
         shown, and written to the event file; all are in the cluster's `history`.
 
         Args:
-            metrics: values by names that are not valid as argument names.
+            metrics: values by name, for names that are not valid argument names.
             step: the step; None: the one after the last.
             more: values by name: numbers, NaN included, NumPy scalars, or zero-dimensional tensors.
 
@@ -113,8 +113,8 @@ class NodeContext:
         """A feed of this worker's share of the rows of Parquet, Arrow or TFRecord files.
 
         Args:
-            path: a file or folder on this host, as a path or by absolute_path(); or in HDFS, where
-                each node is assigned local blocks first.
+            path: a file or folder on this host, as a path or a URI of absolute_path(); or in HDFS,
+                where each node is assigned blocks on its own host first.
             columns: names of columns to read; empty: all.
             epochs: how often each row is delivered.
 
@@ -137,16 +137,19 @@ class NodeContext:
     ) -> Loader:
         """This rank's share of a dataset in minibatches, with equal counts on all ranks.
 
-        Works like a PyTorch DataLoader: `for batch in loader` gives an epoch of {column: array},
-        len() its steps, set_epoch() selects it, state_dict() and load_state_dict() save and restore
-        the position, exact to the row. See docs/data.md.
+        Works like a PyTorch DataLoader: `for batch in loader` iterates over one epoch of {column:
+        array} batches, len() returns its number of steps, set_epoch() selects the epoch, and
+        state_dict() and load_state_dict() save and restore the position, exact to the row. See
+        docs/data.md.
 
         Args:
             name: the dataset's name in run(datasets=).
             batch_size: rows per batch; the last one of an epoch may be smaller.
-            columns: names of columns, for tuples; None: all, by name.
-            shuffle: True: shuffles rows in windows, later in blocks from all rows; "full": shuffles
-                single rows, for which the first epoch waits for all rows; False: no shuffle.
+            columns: names of columns: batches are tuples of their arrays; None: batches are dicts
+                of all columns.
+            shuffle: True: shuffles rows within windows in the first epoch, and blocks of all rows
+                in later ones; "full": shuffles single rows, so the first epoch waits until all rows
+                have arrived; False: no shuffle.
 
         Keyword Args:
             seed (int): seed of the order, default 0.
@@ -158,7 +161,7 @@ class NodeContext:
             transforms (Mapping[str, hearth.data.image]): transforms of encoded images by column.
             map (Callable): map(batch), or map(batch, seeds) with one seed per row, derived from
                 the loader's seed, the epoch and the row; returns the batch.
-            workers (int): threads for transforms and map; 0: one, which also reads.
+            workers (int): threads for transforms and map; 0: one thread, which also reads the rows.
             map_in (str): "threads", or "processes": map is pickled and runs in `workers`
                 processes.
             prefetch (int): batches prepared ahead; default 2, or the number of workers.

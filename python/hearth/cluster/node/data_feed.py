@@ -18,7 +18,7 @@ from hearth.rows import pickled_arrays, pickles
 from hearth.rows.column_results import ColumnResults
 from hearth.rows.columns import Columns
 
-# Start times of threads' waits for rows, except the thread of in_step().
+# Start time of each thread's current wait for rows, except waits of in_step()'s read-ahead thread.
 _waits: dict[int, float] = {}
 
 
@@ -42,7 +42,7 @@ def _waiting() -> Iterator[None]:
 class DataFeed(Minibatches):
     """The rows that Spark sends to this node, in minibatches; also sends results back."""
 
-    _source: Any  # a Source that also takes results
+    _source: Any  # a Source with put_results()
 
     def __init__(
         self,
@@ -59,8 +59,8 @@ class DataFeed(Minibatches):
             train_mode: False: a minibatch ends with its partition, and results are sent back.
             qname_in: name of the feed.
             qname_out: name of the results' queue; unused, for compatibility.
-            input_mapping: tensor by column: batches become {tensor: values}, with the columns in
-                the order of their names.
+            input_mapping: the tensor of each column: batches become {tensor: values}, in the order
+                of the columns' names.
 
         Raises:
             ValueError: an unknown feed.
@@ -74,11 +74,11 @@ class DataFeed(Minibatches):
     def batch_results(self, results: Any) -> None:
         """Sends results, one per row of next_batch(), in the same order.
 
-        An array of numbers, a dict of arrays by name of the results' columns, or an Arrow record
-        batch is sent in columns; anything else as a list of Python objects.
+        An array of numbers, a dict of arrays by column name, or an Arrow record batch is sent in
+        columns; anything else is sent as a list of Python objects.
 
         Raises:
-            ValueError: there are more results than rows that lack one.
+            ValueError: there are more results than rows without a result.
         """
         found = ColumnResults.of(results)
         self._source.put_results(list(results) if found is None else found)
@@ -96,7 +96,7 @@ class RowSource:
     """
 
     def __init__(self, queue: Any):
-        """Reads a FeedQueue. Raises ValueError if there is none."""
+        """Reads a FeedQueue. Raises ValueError if `queue` is None."""
         from hearth.native._core import FeedReader
 
         if queue is None:
@@ -117,7 +117,8 @@ class RowSource:
         self._queue.terminate()
 
     def commit(self, rows: int | None = None) -> None:
-        """Marks all rows taken so far as safe, or the first `rows` of them."""
+        """Marks all rows taken so far, or the first `rows` of them, as safe: they are not sent
+        again."""
         self._queue.commit(rows)
 
     @property
@@ -201,7 +202,7 @@ class RowSource:
         return rows
 
     def put_results(self, results: list[Any] | ColumnResults) -> None:
-        """As batch_results(); raises ClusterError if the cluster has failed."""
+        """Like batch_results(), but raises ClusterError if the cluster has failed."""
         owed = self._reader.owed
         if len(results) > owed:
             raise invalid(

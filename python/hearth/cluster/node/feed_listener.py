@@ -1,8 +1,8 @@
 """Listens for connections of feed tasks: on a unix socket for this host, on a TCP port for others.
 
-The supervisor owns it, so that it can report why a node has ended. A client proves that it knows
-the cluster's token, and that it looks for this node, before any of its bytes is parsed; then its
-connection is passed to the node.
+The supervisor owns it, so that it can report why a node has ended. Before any of a client's bytes
+is parsed, the client proves that it knows the cluster's token, and that it is looking for this
+node; then its connection is passed to the node.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from hearth.cluster.channel import Channel, Message
 from hearth.cluster.node.datasets.files import PartitionFiles
 from hearth.spark.ports import FEED, first_free
 
-# A client may ask for the reason shortly before it is known.
+# How long to wait for the reason of a failure, which a client may request before it is known.
 _REASON_WAIT_S = 3.0
 
 
@@ -42,7 +42,7 @@ class FeedListener:
     ):
         """`on_error`: called from many threads with a "feed_error" event for each failed feed.
         `terms`: feed_terms(). `address`: listen address for other hosts; "": none. `ports`:
-        candidate ports there. `files`: of datasets.
+        candidate ports there. `files`: the datasets' partition files.
         """
         self._node = node
         self._on_error = on_error
@@ -50,7 +50,7 @@ class FeedListener:
         self._failure: str | None = None
         self._failed = threading.Event()
         self._terminated = False
-        # In Linux's abstract namespace: leaves no file, and is private to the container.
+        # A name in Linux's abstract namespace leaves no file, and is private to the container.
         self.name = f"hearth-{os.getpid()}-{secrets.token_hex(8)}"
         listeners = [socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)]
         listeners[0].bind("\0" + self.name)
@@ -60,7 +60,8 @@ class FeedListener:
             listen = partial(_listen, address, family)
             listeners.append(first_free(ports, FEED, listen))
             self.port = listeners[1].getsockname()[1]
-        # Unauthenticated clients of the network are limited separately from those of this host.
+        # Each listener limits its unauthenticated clients, so that remote ones cannot block local
+        # ones.
         self._acceptors = [self._open(terms, listener) for listener in listeners]
 
     @property
@@ -69,7 +70,7 @@ class FeedListener:
         return sum(acceptor.refused for acceptor in self._acceptors)
 
     def set_failure(self, reason: str) -> None:
-        """Sends `reason` to every client from now on; the first reason stays."""
+        """Sends `reason` to every client from now on; reasons after the first are ignored."""
         self._failure = self._failure or reason
         self._failed.set()
 
@@ -99,7 +100,7 @@ class FeedListener:
             else:
                 self._files.serve(channel, greeting, from_remote)
         elif self._failure is not None:
-            try:  # the driver first: it must know the reason before the task fails
+            try:  # report first: the driver must know the reason before the task fails
                 self._report(greeting, self._failure, timeout=False)
             finally:
                 channel.send({"error": self._failure})

@@ -23,12 +23,12 @@ from hearth.cluster.channel import Channel, Message
 from hearth.cluster.errors import returned
 from hearth.cluster.node.datasets.program import NodeDatasets
 from hearth.cluster.node.key_value_store import KeyValueStore
-from hearth.cluster.node.reports.program import ProgramReports
+from hearth.cluster.node.reports.program_reports import ProgramReports
 from hearth.cluster.node.split_requests import SplitRequests
 from hearth.errors import invalid
 from hearth.files.local_folders import spill_folder
 
-# Minimum interval of reports to the driver: a program may commit each step.
+# Minimum interval of commit reports to the driver, as a program may commit at each step.
 _COMMIT_S = 1.0
 
 
@@ -45,8 +45,8 @@ class Session:
         self._thread = threading.Thread(target=self._run, name="hearth-feed", daemon=True)
 
     def start(self) -> None:
-        """Serves the connection until the task ends it. If Thread.start() fails, closes it and
-        raises."""
+        """Starts a thread that serves the connection until the task ends it. If the thread cannot
+        start, closes the connection and raises."""
         try:
             self._thread.start()
         except BaseException:
@@ -122,10 +122,12 @@ class FeedServer:
     ):
         from hearth.native._core import FeedQueue
 
-        folder = partial(spill_folder, os.getpid())  # distributes a host's nodes over its disks
+        # The process id distributes a host's nodes over its disks.
+        folder = partial(spill_folder, os.getpid())
         self.queues = {name: FeedQueue(report, folder) for name in queues}
         self.report = report
-        self.cause_known = threading.Event()  # a node has failed, or none is to report a cause
+        # Set once a node has failed, or no node is left that could report a cause.
+        self.cause_known = threading.Event()
         self.ended_before = ""  # nodes that had ended when this one lost a rank
         self.files = SplitRequests(report)
         self.store = KeyValueStore(report)
@@ -195,13 +197,14 @@ class FeedServer:
             queue.end()
 
     def await_cause(self, timeout_s: float) -> None:
-        """Waits, after an error that may follow from a lost rank, until another node has reported
-        the cause, or no node is left that could."""
+        """After an error that a lost rank may have caused, waits until another node reports the
+        cause, or until no node is left that could report it."""
         self.report({"event": "awaits_cause"})
         self.cause_known.wait(timeout_s)
 
     def no_cause(self, ended: str) -> None:
-        """All other nodes wait, too, or have ended: those named in `ended`."""
+        """Ends await_cause(): all other nodes are waiting too, or have ended. `ended` names the
+        latter."""
         self.ended_before = ended
         self.cause_known.set()
 
@@ -215,7 +218,7 @@ class FeedServer:
             queue.fail(reason)
 
     def close(self, where: str = "the node") -> None:
-        """Ends all feeds after the main function of the node at `where` has returned."""
+        """Ends all feeds after the main function has returned; `where` names the node in errors."""
         for queue in self.queues.values():
             queue.close(returned(where))
         for session in list(self._sessions):

@@ -69,8 +69,7 @@ class BatchSource:
     def take(
         self, count: int, across_partitions: bool = True, arrays: bool = True
     ) -> list[Columns]:
-        """Up to `count` rows with the same columns; fewer at the end, which is known as soon as it
-        is reached."""
+        """Up to `count` rows with the same columns; fewer at the end, which sets `ended`."""
         slices: list[Columns] = []
         while count > 0:
             if self._chunk is None or self._at == len(self._chunk):
@@ -89,7 +88,7 @@ class BatchSource:
         return slices
 
     def commit(self, rows: int | None = None) -> None:
-        """Only reports the checkpoint to the driver: files need no acknowledgement."""
+        """Does nothing: rows of files need no acknowledgement."""
 
     def terminate(self) -> None:
         """Ends the source: the remaining rows are dropped."""
@@ -103,7 +102,8 @@ def _is_remote(path: str) -> bool:
 def _read_remote(
     requests: SplitRequests, uri: str, columns: Sequence[str], epochs: int
 ) -> Iterator[pa.RecordBatch]:
-    """Record batches of the splits that the driver assigns; requests them at once."""
+    """Record batches of the splits that the driver assigns. Requests the splits before the first
+    batch is read."""
     source, host = requests.ask(uri)
     source = _selected(source, columns)
 

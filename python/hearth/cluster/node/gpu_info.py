@@ -31,7 +31,7 @@ def get_gpus(num_gpu: int = 1, worker_index: int = -1, format: str = AS_STRING) 
     Args:
         num_gpu: number of GPUs.
         worker_index: this process's number on the host; processes take consecutive blocks of
-            `num_gpu` GPUs, modulo their number; negative: a random choice.
+            `num_gpu` free GPUs, wrapping around; negative: a random choice.
         format: AS_STRING ("0,1") or AS_LIST (["0", "1"]).
 
     Raises:
@@ -43,7 +43,7 @@ def get_gpus(num_gpu: int = 1, worker_index: int = -1, format: str = AS_STRING) 
         free = [index for index, uuid in _list_gpus() if uuid not in busy]
         if len(free) >= num_gpu:
             break
-        if attempt < MAX_RETRIES:  # releases by other processes can only be polled
+        if attempt < MAX_RETRIES:  # polls: nothing reports that another process has released a GPU
             time.sleep(_RETRY_WAIT_S * (attempt + 1))
     else:
         raise HearthError(

@@ -9,12 +9,12 @@ from collections.abc import Callable
 from hearth.cluster.channel import Message
 from hearth.errors import DeadlineExceededError, HearthError
 
-# Limit for a key to be published: the publishing node may load data first.
+# Time limit for a key to be published; the publishing node may load data first.
 _WAIT_S = 600.0
 
 
 class KeyValueStore:
-    """A node's side. Thread-safe. `report` sends an event to the driver."""
+    """A node's side of the store. Thread-safe. `report` sends an event to the driver."""
 
     def __init__(self, report: Callable[[Message], None]):
         self._report = report
@@ -49,7 +49,7 @@ class KeyValueStore:
             self._changed.notify_all()
 
     def fail(self, reason: str) -> None:
-        """Ends all waits after the cluster's failure."""
+        """Ends all waits with an error, because the cluster has failed."""
         with self._changed:
             self._failed = reason
             self._changed.notify_all()

@@ -37,7 +37,8 @@ class Source(Protocol):
         """Waits for up to `count` rows, as slices of chunks that fit_together()."""
 
     def commit(self, rows: int | None = None) -> None:
-        """Marks all rows returned so far as safe, or the first `rows` of them."""
+        """Marks all rows returned so far, or the first `rows` of them, as safe: they are not sent
+        again."""
 
     def terminate(self) -> None:
         """Ends the source: no more rows are needed."""
@@ -46,7 +47,8 @@ class Source(Protocol):
 class Minibatches:
     """The rows of a source in minibatches. Not thread-safe. `mgr` is `ctx.mgr`."""
 
-    # Set by in_step(): number of rows in the minibatches that it has returned; None: all taken.
+    # Number of rows in the minibatches that in_step() has returned, set by in_step(); None: all
+    # rows taken so far.
     used: int | None = None
 
     def __init__(
@@ -70,8 +72,8 @@ class Minibatches:
     def next_batch(self, batch_size: int) -> Any:
         """Waits for up to `batch_size` rows: a list, or {tensor: list} with an input_mapping.
 
-        The batch is shorter, possibly empty, at the end of the feed; if rows with other columns
-        follow; and, unless in train mode, at the end of a partition.
+        The batch is shorter, possibly empty, at the end of the feed, before rows with other
+        columns, and, unless in train mode, at the end of a partition.
 
         Raises:
             ClusterError: a node of the cluster failed.
@@ -87,8 +89,8 @@ class Minibatches:
     def next_numpy(
         self, batch_size: int, columns: Sequence[str] | None = None, ragged: Sequence[str] = ()
     ) -> Any:
-        """The same rows as writable arrays, whose first dimension is the row; None without
-        rows.
+        """Like next_batch(), but returns writable arrays whose first dimension is the row, or None
+        if there are no rows.
 
         Rows of a DataFrame are returned as {column: array} (or {tensor: array}), without a copy
         if one Arrow batch holds them all; Python rows as a tuple of arrays if a row is a tuple,
@@ -135,16 +137,16 @@ class Minibatches:
         self.done_feeding = True
 
     def commit(self, rows: int | None = None) -> None:
-        """Marks all rows returned so far as safe, e.g. in a checkpoint, or the first `rows` of
-        them.
+        """Marks all rows returned so far, or the first `rows` of them, as safe, e.g. because a
+        checkpoint includes them.
 
         If a cluster with restart=True restarts, every partition with rows that are not safe is sent
-        again. Commits also count as progress: a cluster with a process that is killed twice
-        without a commit is not restarted. Thread-safe.
+        again. Commits also count as progress: a cluster is not restarted if a process is killed
+        twice without a commit in between. Thread-safe.
 
-        Without `rows`, rows that in_step() has taken but not returned yet do not count. Rows that a
-        generator below in_step() holds back, in a shuffle buffer or a thread, are not known: pass
-        `rows` in this case.
+        Without `rows`, rows that in_step() has taken but not returned yet do not count. If a
+        generator passed to in_step() holds rows back, in a shuffle buffer or a thread, those rows
+        would be marked as safe, too: pass `rows` in this case.
         """
         count = self.used if rows is None else rows
         self._source.commit(count)
@@ -153,7 +155,8 @@ class Minibatches:
 
     @property
     def taken(self) -> int:
-        """How many rows were returned so far: for commit(), if they are used later."""
+        """How many rows were returned so far; pass this number to commit() if the rows are used
+        later."""
         return self._source.taken
 
     def _take(self, batch_size: int, arrays: bool = False) -> list[Chunk]:
@@ -166,14 +169,15 @@ class Minibatches:
 
 
 def fit_together(chunk: Chunk, other: Chunk) -> bool:
-    """Whether one minibatch may hold both: rows of the same columns, or Python rows."""
+    """Whether one minibatch may contain both chunks: both have the same columns, or both are Python
+    rows."""
     if isinstance(chunk, Columns):
         return chunk.like(other)
     return not isinstance(other, Columns)
 
 
 def as_rows(chunks: list[Chunk], columns: list[str] | None = None) -> list[Any]:
-    """All rows in one list; rows in columns become tuples, of `columns` if given."""
+    """All rows in one list. Columnar rows become tuples, which contain only `columns` if given."""
     rows: list[Any] = []
     for chunk in chunks:
         if isinstance(chunk, Columns):
@@ -188,10 +192,10 @@ def as_rows(chunks: list[Chunk], columns: list[str] | None = None) -> list[Any]:
 
 
 def arrays_of_rows(chunks: list[Chunk], tensors: list[str] | None) -> Any:
-    """Python rows, at least one, converted as by DataFeed.next_numpy()."""
+    """Converts Python rows like DataFeed.next_numpy(). There must be at least one row."""
     if isinstance(chunks[0], PickledArrays) and all(chunks[0].like(chunk) for chunk in chunks):
         arrays = pickled_arrays.join(chunks)
-        if not chunks[0].tuples:  # the rows are numbers, or lists, whose items are the fields
+        if not chunks[0].tuples:  # the rows are numbers, or lists of fields
             if tensors is None:
                 return arrays[0]
             arrays = tuple(arrays[0].T)
@@ -204,7 +208,7 @@ def arrays_of_rows(chunks: list[Chunk], tensors: list[str] | None) -> Any:
 
 
 def _as_array(values: Sequence[Any]) -> np.ndarray:
-    """Numbers as a NumPy array; strings and bytes as objects, as columns of them."""
+    """Numbers as a NumPy array; strings and bytes as an object array, like columns of strings."""
     try:
         array = np.asarray(values)
     except ValueError:
@@ -212,12 +216,13 @@ def _as_array(values: Sequence[Any]) -> np.ndarray:
             "the rows have lists of different lengths, which do not fit an array: pad them, use "
             "next_batch(), or feed a DataFrame, whose columns may be ragged"
         ) from None
-    # NumPy strings drop trailing zeros, and numbers mixed with strings become strings.
+    # NumPy's string types drop trailing zero bytes, and would convert mixed numbers to strings.
     return np.asarray(values, object) if array.dtype.kind in "SU" else array
 
 
 def _chosen(named: Any, columns: Sequence[str] | None) -> Any:
-    """The items of a dict that `columns` names. Raises ValueError for an unknown one."""
+    """The items of the dict `named` whose keys are in `columns`. Raises ValueError for an unknown
+    column."""
     if columns is None:
         return named
     if missing := [name for name in columns if name not in named]:

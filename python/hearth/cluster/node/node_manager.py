@@ -5,43 +5,28 @@ from __future__ import annotations
 from typing import Any
 
 from hearth.cluster import results
-from hearth.cluster.node.datasets.program import NodeDatasets
 from hearth.cluster.node.feed_server import FeedServer
-from hearth.cluster.node.key_value_store import KeyValueStore
-from hearth.cluster.node.reports.program import ProgramReports
-from hearth.cluster.node.split_requests import SplitRequests
 
 
 class NodeManager:
-    """The counterpart of TFManager: named queues and key/value pairs. Thread-safe."""
+    """The counterpart of TFManager: named queues and key/value pairs. Thread-safe.
+
+    Attributes:
+        files: requests the node's share of files.
+        datasets: the node's datasets by name.
+        store: the nodes' key-value store.
+        reports: sends metrics to the driver.
+    """
 
     def __init__(self, server: FeedServer):
         self._server = server
+        self.files, self.datasets = server.files, server.datasets
+        self.store, self.reports = server.store, server.reports
         self._values: dict[str, Any] = {"state": "running"}
 
     def get_queue(self, name: str) -> Any:
         """The feed of that name, a FeedQueue; None if there is none."""
         return self._server.queues.get(name)
-
-    @property
-    def files(self) -> SplitRequests:
-        """Requests the node's share of files."""
-        return self._server.files
-
-    @property
-    def datasets(self) -> NodeDatasets:
-        """The node's datasets by name."""
-        return self._server.datasets
-
-    @property
-    def store(self) -> KeyValueStore:
-        """The nodes' key-value store."""
-        return self._server.store
-
-    @property
-    def reports(self) -> ProgramReports:
-        """Sends metrics to the driver."""
-        return self._server.reports
 
     def get(self, key: str) -> Any:
         """The value of `key`; None if it was not set."""

@@ -11,10 +11,10 @@ from hearth.errors import HearthError
 
 
 def visible_gpus(job: Mapping[str, Any], members: Iterable[Mapping[str, Any]], host: str) -> str:
-    """The CUDA_VISIBLE_DEVICES of a node; empty: it computes on the CPU.
+    """The node's CUDA_VISIBLE_DEVICES; empty if the node computes on the CPU.
 
     GPUs granted to the task by Spark take precedence. Otherwise, except on Kubernetes, the node
-    takes a block of the host's free GPUs by its number on the host: one GPU by default.
+    gets a block of the host's free GPUs, one GPU by default, chosen by its number on the host.
 
     Raises:
         RuntimeError: fewer than `num_gpus` GPUs are available.

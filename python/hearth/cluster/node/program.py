@@ -17,27 +17,29 @@ from typing import Any, cast
 
 from hearth.cluster.channel import Channel
 from hearth.cluster.node.feed_server import FeedServer
-from hearth.cluster.node.reports.program import ProgramReports
+from hearth.cluster.node.reports.program_reports import ProgramReports
 from hearth.cluster.node.reports.relay import flush_own_output
 
 _PR_SET_PDEATHSIG = 1
-# The rendezvous carries at most a megabyte; the end of a traceback matters most.
+# A message of the rendezvous is at most a megabyte. Only the end of a longer traceback is sent, as
+# the end matters most.
 _MAX_TRACEBACK = 16384
 _MAX_WARNING = 4096
-# Time limit for the report of a lost rank that caused this rank's failure.
+# How long to wait for the report of a lost rank that caused this rank's failure.
 _CAUSE_WAIT_S = 10.0
 
 
 def main() -> None:
-    """Runs one node; arguments: descriptors of the supervisor's channel, of the bound port, and of
-    the socket of reports."""
+    """Runs one node. The command-line arguments are descriptors: of the supervisor's channel, the
+    bound port, and the socket for reports."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     channel = Channel(socket.socket(fileno=int(sys.argv[1])))
     port = socket.socket(fileno=int(sys.argv[2]))
     message, _ = channel.receive()
     program = channel.receive_data(message["bytes"])
     sys.path[:] = message["sys_path"]
-    gc.disable()  # until the main function: collections are a sixth of the time of torch's imports
+    # Until the main function: collections would take a sixth of the time to import torch.
+    gc.disable()
     _import_ahead()
     go, _ = channel.receive()
     os.environ.update(go["environment"])
@@ -45,10 +47,11 @@ def main() -> None:
     server = FeedServer(go["queues"], channel.send, go["datasets"], reports)
     threading.Thread(target=_listen, args=(channel, server), daemon=True).start()
     threading.Thread(target=_forward_warnings, args=(_warnings(), channel), daemon=True).start()
-    with suppress(Exception):  # shows lines as they are written
+    with suppress(Exception):  # output appears line by line
         cast(io.TextIOWrapper, sys.stdout).reconfigure(line_buffering=True)
     ended = _run(program, go, port, server)
-    gc.unfreeze()  # for libraries that report objects left at the interpreter's end as leaks
+    # Lets objects be collected at exit, because some libraries report the remaining ones as leaks.
+    gc.unfreeze()
     flush_own_output()
     reports.flush()
     channel.send(ended)
@@ -85,7 +88,7 @@ def _run(
         place.offer(context.place())
         if isinstance(arguments, list):
             sys.argv = arguments
-        gc.freeze()  # modules live as long as the process: collections need not visit them
+        gc.freeze()  # excludes modules from collections, as they live as long as the process
         gc.enable()
         results.give(context, main_function(arguments, context), manager.report_value)
     except SystemExit as end:
@@ -112,8 +115,8 @@ def _listen(channel: Channel, server: FeedServer) -> None:
         while True:
             _handle(*channel.receive(descriptors=1), server)
     except (EOFError, OSError):
-        pass  # the supervisor has ended, and so has the cluster
-    except Exception as error:  # messages of the driver would be lost
+        pass  # the supervisor has ended, and with it this node
+    except Exception as error:  # continuing would lose messages of the driver
         traceback.print_exc()
         text = f"its feed failed: {type(error).__name__}: {error}"
         with suppress(OSError):

@@ -17,7 +17,7 @@ from hearth.errors import HearthError
 if TYPE_CHECKING:
     from hearth.sources.file_source import FileSource
 
-# Limit for the driver's answer, which may list a large folder.
+# Time limit for the driver's answer, as the driver may have to list a large folder.
 _ANSWER_S = 600.0
 # Interval of reports of bytes read.
 _REPORT_S = 1.0
@@ -60,14 +60,15 @@ class SplitRequests:
         return pickle.loads(base64.b64decode(answer["source"])), frozenset(answer["host"])
 
     def answer(self, message: Message) -> None:
-        """Handles an answer of the driver; the requesting thread may have ended."""
+        """Handles an answer of the driver, which is dropped if the requesting thread has timed
+        out."""
         with self._lock:
             answers = self._waiting.get(message["ask"])
         if answers is not None:
             answers.put(message)
 
     def fail(self, reason: str) -> None:
-        """Ends all waits after the cluster's failure."""
+        """Ends all waits with an error, because the cluster has failed."""
         with self._lock:
             self._failed = reason
             for answers in self._waiting.values():

@@ -1,8 +1,8 @@
 """The parent process of a node's program.
 
-It joins the rendezvous, starts the program in a child process once all nodes have joined, passes
-feed connections to it, and reports its end to the driver and feed tasks, also if the program
-cannot.
+It starts the program in a child process, joins the rendezvous, lets the main function start once
+all nodes have joined, and passes feed connections to the program. It reports the program's end to
+the driver and feed tasks, even if the program crashes.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from hearth.files.hadoop import add_hadoop_classpath
 from hearth.spark.addresses import address_towards
 from hearth.spark.ports import FEED, NODE, first_free
 
-# Time for a node's process to exit after its program has returned.
+# Time for the program's process to exit after its main function has returned.
 _EXIT_TIMEOUT_S = 10.0
 _KILL_TIMEOUT_S = 3.0
 _MESSAGE_WAIT_S = 60.0
@@ -54,7 +54,7 @@ class Supervisor:
         self._inbox: queue.SimpleQueue[Message] = queue.SimpleQueue()
         self._member: Any = None
         self._stopping = False
-        self._keeping = False  # the cluster restarts, and may use the files held here
+        self._keeping = False  # the cluster restarts, and may need the files held here
         self._ended = False
         self._host_name = socket.gethostname()
         self._where = f"{job['name']} on host {self._host_name}"
@@ -97,7 +97,7 @@ class Supervisor:
         except Exception as error:
             self._fail(f"{type(error).__name__}: {error}")
         finally:
-            with ExitStack() as ends:  # each of them, even if another fails
+            with ExitStack() as ends:  # each is called, even if another one fails
                 ends.callback(self._listener.close)
                 if self._board is not None:
                     ends.callback(self._board.stop)
@@ -105,7 +105,7 @@ class Supervisor:
                 ends.callback(self._datasets.close)
 
     def keep(self) -> None:
-        """After run(): holds the rows of datasets for the cluster's next start, if any."""
+        """Called after run(): keeps the rows of datasets if the cluster is to start again."""
         if self._keeping:
             self._task.close()
             self._datasets.keep()
@@ -208,13 +208,13 @@ class Supervisor:
             return True
         if kind is Kind.UNREADABLE:
             return self._fail(*value)
-        if kind is Kind.FAILURE:  # possibly another node's
+        if kind is Kind.FAILURE:  # possibly of another node
             reason = roles.describe_failure(self._job["cluster_template"], value)
             self._listener.set_failure(reason)
             with suppress(OSError):
                 self._channel.send({"op": "fail", "reason": reason})
             return True
-        # The driver, the executor or the Spark task has ended; only a background node has no task.
+        # The driver, the executor or the Spark task has ended. A background node outlives its task.
         return kind is Kind.TASK_ENDED and self._job["background"]
 
     def _on_child(self, ended: dict[str, Any]) -> bool:
@@ -256,8 +256,8 @@ class Supervisor:
         return self._job["background"]
 
     def _report_to_task(self, message: dict[str, Any]) -> None:
-        """Reports the node's end; a task that holds a node's resources stays until it is
-        stopped."""
+        """Reports the node's end to its task. A task that holds the node's resources gets no
+        report: it stays until it is stopped."""
         if not self._job["holds"]:
             with suppress(OSError):
                 self._task.send(message)
@@ -287,7 +287,7 @@ class Supervisor:
 
     def _how_it_ended(self) -> dict[str, str]:
         status = self._child.wait()
-        if status == -signal.SIGKILL:  # "unavailable": a cluster may restart after it
+        if status == -signal.SIGKILL:  # "unavailable" allows the cluster to restart
             reason = "its process was killed by SIGKILL (as the kernel does when memory runs out)"
             return {"error": reason, "code": "unavailable"}
         if status < 0:
@@ -305,7 +305,7 @@ class Supervisor:
             self._inbox.put(Message(Kind.TASK_ENDED))
 
     def _watch_executor(self) -> None:
-        """Waits for the executor's end: its daemon may end before it can report it."""
+        """Reports the executor's end, as the executor's Python daemon may end without a report."""
         try:
             fd = os.pidfd_open(self._job["executor_pid"])
         except (OSError, AttributeError):
@@ -348,7 +348,7 @@ class Supervisor:
 
 
 def _collective_key(token: str) -> str:
-    """A derived key, so that its use by a program reveals nothing about the cluster's."""
+    """A key derived from the cluster's token; programs that get the key do not learn the token."""
     return hmac.new(token.encode(), b"collective", "sha256").hexdigest()
 
 
@@ -363,7 +363,8 @@ def _reserve_port(ports: Sequence[int]) -> socket.socket:
 
 
 def _bound(port: int, shared: bool) -> socket.socket:
-    """Lets the server share the port; another node only if it is `shared`."""
+    """A bound socket. The node's server can bind the same port; another node can only if
+    `shared`."""
     sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, int(shared))
@@ -377,7 +378,7 @@ def _bound(port: int, shared: bool) -> socket.socket:
 
 def main() -> None:
     """Runs one supervisor; the first argument is the descriptor of its channel to the task."""
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # Spark's daemon ends its workers by it
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # Spark's daemon sends SIGHUP to end its workers
     task = Channel(socket.socket(fileno=int(sys.argv[1])))
     message, _ = task.receive()
     program = task.receive_data(message["bytes"])
@@ -390,7 +391,7 @@ def main() -> None:
     except Exception as error:
         name = f"{message['job']['name']} on host {socket.gethostname()}"
         task.send({"error": f"{name} could not start: {type(error).__name__}: {error}"})
-    os._exit(0)  # skips the watching threads, which still wait
+    os._exit(0)  # exits without the watching threads, which still wait
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True)
 class Message:
-    """One report to the supervisor; the ends have no value."""
+    """One message to the supervisor; the *_ENDED kinds have no value."""
 
     kind: Kind
     value: Any = None

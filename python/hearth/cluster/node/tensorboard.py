@@ -1,4 +1,4 @@
-"""Finds, starts and ends TensorBoard with a node."""
+"""Finds TensorBoard, and starts and stops it with a node."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def start(log_dir: str | None, executor_id: int) -> Board:
         log_dir: its log folder; None: the folder tensorboard_<executor_id>.
 
     Raises:
-        FileNotFoundError: no program `tensorboard` beside python, in sys.path or in PATH.
+        FileNotFoundError: no program `tensorboard` next to python, in sys.path or in PATH.
     """
     folders = [os.path.dirname(sys.executable), *sys.path, os.environ.get("PATH", "")]
     folders.append(os.environ.get("PYTHONPATH", ""))
@@ -57,7 +57,8 @@ def _free_port() -> int:
 
 
 def find_in_path(path: str, file: str) -> str | Literal[False]:
-    """The first `file` in the folders of `path`, in PATH's syntax; False if there is none."""
+    """The first `file` in the folders of `path`, a list in PATH's syntax; False if there is
+    none."""
     for folder in path.split(os.pathsep):
         candidate = os.path.join(folder, file)
         if os.path.isfile(candidate):

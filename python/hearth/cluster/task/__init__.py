@@ -1,2 +1,2 @@
-"""The side of Spark's tasks and reader processes: starts nodes, delivers rows to them; may use
-node's modules."""
+"""Code of Spark tasks and reader processes: starts nodes and delivers rows to them. May import
+`node`'s modules."""

@@ -1,4 +1,5 @@
-"""Reads splits of a source into a node's partition files: the main function of its reader."""
+"""The program of a node's reader process: reads splits of a source into the node's partition
+files."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ _PR_SET_PDEATHSIG = 1
 
 
 def read_splits(source: Any, job: Message, splits: Sequence[int]) -> None:
-    """Delivers splits of a source to their node. Raises errors of reading, and as deliver()."""
+    """Delivers splits of a source to their node. Raises the source's errors and those of
+    deliver()."""
     node = job["node"]
     every = source.splits()
     spec = DatasetSpec(job["name"], job["token"], (node,), (0,) * len(every))
@@ -33,7 +35,7 @@ def main() -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     channel = Channel(socket.socket(fileno=int(sys.argv[1])))
     job, _ = channel.receive()
-    # Sent by the supervisor, which got it in Spark's closure.
+    # Trusted: the supervisor received it in Spark's closure.
     source = pickle.loads(base64.b64decode(channel.receive_data(job["bytes"])))
     try:
         read_splits(source, job, job["splits"])

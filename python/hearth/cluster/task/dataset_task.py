@@ -19,17 +19,17 @@ from hearth.spark.task_resources import attempt_id, partition_id
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# Limit for the supervisor's answer: it may be creating a file on a slow disk, or reading old ones.
+# Time limit for the supervisor's answer, as it may create a file on a slow disk, or read old ones.
 _ANSWER_S = 600.0
 RESULT_SCHEMA = "partition int, rows bigint, hash string"
 
 
 @dataclass(frozen=True)
 class DatasetSpec:
-    """One delivery of a dataset, the same for all its tasks; travels in Spark's task closure.
+    """One delivery of a dataset, the same for all its tasks; sent in Spark's task closure.
 
-    `nodes`: of each rank; `owners`: the rank of each partition; `grouped`: a task has several
-    partitions, of a grouped() frame, instead of one.
+    `nodes`: the node of each rank; `owners`: the rank of each partition; `grouped`: a task delivers
+    several partitions, from a grouped() frame, instead of one.
     """
 
     name: str
@@ -40,11 +40,12 @@ class DatasetSpec:
 
 
 def grouped(frame: Any, tasks: int) -> Any:
-    """The frame with a last column, the number of each row's partition, in at most `tasks` tasks.
+    """Appends a column with the number of each row's partition, and merges partitions into at most
+    `tasks` tasks.
 
-    A task costs as much as a thousand rows, so that it delivers several partitions. The frame must
-    end in a shuffle and a sort: Spark computes columns of rows that the driver has by itself, and
-    functions of the user may look at the number of their task.
+    A task costs as much as a thousand rows, so each delivers several partitions. The frame must end
+    in a shuffle and a sort. Otherwise Spark may compute the column in the driver, if the driver has
+    the rows, and user functions may see the number of the merged task.
     """
     from pyspark.sql import functions
 
@@ -52,11 +53,11 @@ def grouped(frame: Any, tasks: int) -> Any:
 
 
 def deliver_task(spec: DatasetSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The body of a Spark stage: delivers the task's partition, or all that have rows of a task of
-    a grouped() frame; yields RESULT_SCHEMA.
+    """The body of a Spark stage: delivers the task's partition, or with a grouped() frame each
+    partition that has rows in the task; yields rows of RESULT_SCHEMA.
 
     Raises:
-        TaskError: from deliver()'s NodeError.
+        TaskError: deliver() raised NodeError.
     """
     import pyarrow as pa
 
@@ -71,7 +72,7 @@ def deliver_task(spec: DatasetSpec, batches: Iterator[pa.RecordBatch]) -> Iterat
 def _runs(
     batches: Iterator[pa.RecordBatch],
 ) -> Iterator[tuple[int, Iterator[pa.RecordBatch]]]:
-    """(partition, its rows) for each partition of a task of a grouped() frame."""
+    """(partition, its rows) for each partition in one task of a grouped() frame."""
     for index, parts in groupby(_parts(batches), lambda part: part[0]):
         yield index, (rows for _, rows in parts)
 
@@ -98,7 +99,7 @@ def deliver(
         (number of rows, their hash); the hash is "" if the node needs no more rows.
 
     Raises:
-        NodeError: the node has ended or failed, or cannot take rows, e.g. with a full disk.
+        NodeError: the node has ended or failed, or cannot take rows, e.g. because its disk is full.
         OSError, HearthError: the rows cannot be written to its file, or have an unsupported
             type.
     """
@@ -121,7 +122,7 @@ def deliver(
 
 
 class _Link:
-    """A channel to a node whose errors are distinct from those of rows and files."""
+    """A channel to a node, whose errors become NodeErrors, unlike errors of rows and files."""
 
     def __init__(self, channel: Channel, node: Message):
         self._node = node
@@ -154,7 +155,7 @@ class _Link:
 
 
 def _count(link: _Link, batches: Iterator[pa.RecordBatch]) -> int:
-    """Counts the rows, for other ranks."""
+    """Counts the rows, and reports their number for other ranks."""
     rows = sum(batch.num_rows for batch in batches)
     link.send({"op": "counted", "rows": rows})
     return rows
@@ -184,7 +185,7 @@ def _send(link: _Link, batches: Iterator[pa.RecordBatch]) -> tuple[int, str]:
     sender = PartitionSender(link.channel.fileno())
     rows = 0
     for batch in batches:
-        if link.has_answer():  # it refuses more rows, with a reason
+        if link.has_answer():  # the node refuses more rows, and sent the reason
             return rows, ""
         with link.talk():
             _, rows = sender.write(batch)

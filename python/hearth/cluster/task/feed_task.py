@@ -49,7 +49,7 @@ class Connection:
         self._inbox: SimpleQueue[Message] = SimpleQueue()
         self.answer: Message | None = None  # the answer that ended the partition
         self.over = False
-        # The node's program may take long to start.
+        # Longer until the first heartbeat, because the node's program may take long to start.
         self._spec, self._silence_s = spec, 10 * spec.beat_s or None
         self._channel = self._open(spec, {"op": "feed", "feed": spec.feed})
         answer = self._receive()
@@ -103,7 +103,7 @@ class Connection:
         self.results.close()
 
     def begin(self, spec: FeedSpec, partition: int) -> Message | None:
-        """Waits until rows may be sent; else returns the answer that ended the partition.
+        """Returns None once rows may be sent, or else the answer that ended the partition.
 
         Raises:
             FeedTimeoutError: as wait_taken().
@@ -149,13 +149,14 @@ class Connection:
                 return message
 
     def timeout(self, spec: FeedSpec) -> FeedTimeoutError:
-        """The error to raise; reports it to the driver at once, before Spark's retries."""
+        """The error to raise, after reporting it to the driver: Spark's retries would delay the
+        report."""
         text = took_none(self.where, "rows", spec.timeout_s)
         self._report_to_driver(spec, text)
         return FeedTimeoutError(text)
 
     def _hung(self) -> str:
-        """The reason why the node is abandoned; also reported to the driver."""
+        """Reports to the driver that the node is abandoned; returns the reason."""
         text = (
             f"{self.where} has sent nothing for {self._silence_s:g} s: its program is stopped or "
             "hangs, or its host is down; the next call starts another node"
@@ -168,7 +169,7 @@ class Connection:
             self._open(spec, {"op": "timeout", "feed": spec.feed, "text": text}).close()
 
     def reason(self, spec: FeedSpec) -> str:
-        """The reason for the node's end, from its supervisor."""
+        """Requests the reason for the node's end from its supervisor."""
         with suppress(NodeError):
             channel = self._open(spec, {"op": "why"})
             with suppress(EOFError, OSError):
@@ -184,7 +185,8 @@ class Connection:
         self._channel.close()
 
 
-# One per node that this Python worker feeds; Spark reuses the worker for further tasks.
+# By address, a connection to each node that this Python worker feeds. Spark reuses the worker for
+# further tasks.
 _connections: dict[str, Connection] = {}
 
 
@@ -207,15 +209,15 @@ def _connect(spec: FeedSpec, partition: int) -> Connection:
             return kept
         kept.close()  # the node has closed it since
     connection = Connection(node, spec)
-    # Spark's daemon collects garbage after each task, tens of milliseconds per partition, mostly
-    # for objects made by imports: freeze excludes those.
+    # Spark's daemon collects garbage after each task. This takes tens of milliseconds, mostly for
+    # objects created by imports, which freeze() excludes.
     gc.collect()
     gc.freeze()
     return connection
 
 
 def choose_node(nodes: Iterable[Message], partition: int) -> Message:
-    """A node of this executor, else of this host, else any; alternates between several."""
+    """Chooses a node of this executor, else of this host, else any; alternates between several."""
     nodes = list(nodes)
     here = executor_pid()
     host = socket.gethostname()
@@ -228,7 +230,7 @@ def choose_node(nodes: Iterable[Message], partition: int) -> Message:
 def feed(spec: FeedSpec, partition: int, batches: Iterator[pa.RecordBatch]) -> bool | None:
     """Sends one partition to a node and waits until it is consumed.
 
-    If another attempt sends it, or has sent it, waits for that one instead.
+    If another attempt is sending or has sent the partition, waits for that attempt instead.
 
     Returns:
         Whether the node needs no more rows; None for an empty partition.
@@ -301,7 +303,7 @@ def infer(
 ) -> Iterator[list[Any] | ColumnResults]:
     """Sends one partition to a node and yields results of several rows at a time, in order.
 
-    A separate thread writes the rows, so that both rings may fill up.
+    A separate thread writes the rows, so a full ring in one direction does not block the other.
 
     Raises:
         NodeError, FeedTimeoutError: as feed().
@@ -318,7 +320,7 @@ def infer(
             with _ring_errors(connection, spec):
                 yield from _results(connection, spec)
         except Exception:
-            feeder.check()  # the feeder has closed the ring of results
+            feeder.check()  # a failed feeder has closed the ring of results
             raise
         feeder.join()
         ended = connection.wait_taken(spec)
@@ -330,7 +332,7 @@ def infer(
 
 
 def infer_rows(spec: FeedSpec, partition: int, batches: Iterator[pa.RecordBatch]) -> Iterator[Any]:
-    """As infer(), one row's result at a time."""
+    """Like infer(), but yields one row's result at a time."""
     for part in infer(spec, partition, batches):
         yield from part if isinstance(part, list) else part.rows()
 

@@ -1,4 +1,4 @@
-"""Starts nodes: the body of the start job, and the job of a node's supervisor."""
+"""Starts nodes: the body of Spark's start job, and the description of a node for its supervisor."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class NodeOptions:
     queues: tuple[str, ...] = ()  # names of the feeds
     background: bool = False  # the start job's task returns once the node's program has started
     num_gpus: int | None = None  # GPUs visible to a node; None: those that Spark granted
-    tensorboard: bool = False  # on the first worker
+    tensorboard: bool = False  # the first worker starts TensorBoard
     log_dir: str | None = None  # TensorBoard's log folder
     checkpoint_dir: str = ""  # programs' default folder for checkpoints
     logs: str = "none"  # ranks whose output the driver shows: "rank0", "all", "none"
-    holds: bool = False  # a `background` task stays to hold its resources
+    holds: bool = False  # a `background` task stays, so that its resources stay allocated
 
 
 @dataclass(frozen=True)
@@ -37,10 +37,11 @@ class NodeProgram:
     context: Callable[..., NodeContext] = NodeContext
 
     def pickled(self) -> bytes:
-        """Pickled for a node: as a tuple, so that no pickle names this class.
+        """Pickles the program for a node, as a tuple, so that the pickle does not refer to this
+        class.
 
         Raises:
-            TypeError: a value cannot be pickled; names the variable that holds it.
+            TypeError: a value cannot be pickled; the message names its variable.
         """
         from pyspark import cloudpickle
 
@@ -65,7 +66,7 @@ def start_body(
     pickled = program.pickled()
 
     def start(iterator: Iterator[int]) -> None:
-        _check_meta(meta)  # complete once the cluster's key exists
+        _check_meta(meta)  # `meta` is complete only once the cluster is launched
         with reported_to_driver():
             for node_id in iterator:
                 start_node(make_job(meta, node_id, options, task_gpus()), pickled)
@@ -120,8 +121,8 @@ def make_job(
 
 
 def _captures(logs: str, rank: int | None, here: bool) -> str:
-    """Where a node's output goes in addition to the executor's files: "driver", or nowhere ("");
-    "here": those files are the driver's terminal."""
+    """Where a node's output goes in addition to the executor's log files: "driver", nowhere (""),
+    or "here" if the executor's output is the driver's terminal."""
     if logs == "none" or (logs == "rank0" and rank != 0):
         return ""
     return "here" if here else "driver"

@@ -58,7 +58,7 @@ class NodeProcess:
 def executor_pid() -> int:
     """The process id of the executor's JVM; outside of Spark, of this process's parent.
 
-    Spark's worker is a child of the JVM or of a Python daemon that is one.
+    Spark's worker is a child of the JVM, or of a Python daemon that is a child of the JVM.
     """
     pid = os.getppid()
     while pid > 1:

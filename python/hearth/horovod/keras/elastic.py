@@ -1,4 +1,4 @@
-"""Elastic programs, by the API of Horovod for Keras 3."""
+"""Horovod's API for elastic programs, with Keras 3."""
 
 from __future__ import annotations
 

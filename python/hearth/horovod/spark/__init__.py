@@ -47,7 +47,7 @@ def run(
         The return values of all ranks, in rank order.
 
     Raises:
-        NodeError: a rank failed; with its host and its traceback or signal.
+        NodeError: a rank failed; the message has its host, and its traceback or signal.
         ReservationTimeoutError: not all ranks found a task slot.
         RuntimeError: there is no active session.
     """

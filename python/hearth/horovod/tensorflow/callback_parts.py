@@ -15,7 +15,8 @@ from hearth.horovod.tensorflow.operations import allreduce
 
 
 def callback_class(keras: Any, module: str, part: type) -> Any:
-    """A class of this module as a Callback of `keras`; `module`: where users import it from."""
+    """Makes a class of this module a Callback of `keras`. `module`: the module from which users
+    import it."""
     about = {"__module__": module, "__doc__": part.__doc__}
     return type(part.__name__, (part, keras.callbacks.Callback), about)
 
@@ -28,8 +29,8 @@ class _Part:
 
 
 class BroadcastGlobalVariablesCallback(_Part):
-    """Broadcasts the model and optimizer of rank `root_rank`, after the first minibatch, when both
-    have their variables."""
+    """Broadcasts the model and optimizer of rank `root_rank` after the first minibatch, because
+    both have their variables only then."""
 
     def __init__(self, root_rank: int = 0, device: str = "", local_variables: Any = None):
         super().__init__()
@@ -48,8 +49,8 @@ class BroadcastGlobalVariablesCallback(_Part):
 
 
 class MetricAverageCallback:
-    """At the end of an epoch the logs hold the mean over the ranks. Put it before callbacks that
-    read them."""
+    """Averages the logs over the ranks at the end of each epoch. Put it before callbacks that read
+    the logs."""
 
     def __init__(self, device: str = "", process_set: ProcessSet = global_process_set):
         super().__init__()
@@ -64,9 +65,9 @@ class MetricAverageCallback:
 
 class LearningRateScheduleCallback(_Part):
     """Sets the learning rate to `initial_lr` times `multiplier`, a number or a function of the
-    epoch, from `start_epoch` to before `end_epoch`.
+    epoch, from `start_epoch` to the epoch before `end_epoch`.
 
-    Without `staircase` it is set for every minibatch, at a fractional epoch. With
+    Without `staircase` it is set for every minibatch, with a fractional epoch. With
     `momentum_correction` an SGD optimizer's momentum is scaled in the step after a change.
     """
 
@@ -193,7 +194,7 @@ class UpdateBatchStateCallback:
 
 
 class UpdateEpochStateCallback:
-    """Counts the epochs in state.epoch, starting at the state's value."""
+    """Counts the epochs in state.epoch, starting at its initial value."""
 
     def __init__(self, state: Any):
         super().__init__()

@@ -19,7 +19,7 @@ from hearth.horovod.process_sets import ProcessSet
 
 
 class OperationFailedError(tf.errors.FailedPreconditionError, HorovodInternalError):
-    """A collective operation failed, as an exception of TensorFlow and of Horovod."""
+    """A failed collective operation, as an exception of both TensorFlow and Horovod."""
 
     def __init__(self, text: str, lost: bool = False):
         tf.errors.FailedPreconditionError.__init__(self, None, None, text)
@@ -27,7 +27,7 @@ class OperationFailedError(tf.errors.FailedPreconditionError, HorovodInternalErr
 
 
 class InvalidCallError(tf.errors.InvalidArgumentError, InvalidArgumentError):
-    """A call is invalid, as an exception of TensorFlow and of Python."""
+    """An invalid call, as an exception of both TensorFlow and Python."""
 
     def __init__(self, text: str):
         tf.errors.InvalidArgumentError.__init__(self, None, None, text)
@@ -48,7 +48,8 @@ def carry(
 
     Raises:
         InvalidCallError: the name is in flight, or this rank is not in the process set.
-        OperationFailedError: it failed; in a graph the message of a tf.errors.OpError says why.
+        OperationFailedError: the operation failed; in a graph it is a tf.errors.OpError with the
+            reason.
     """
     number = set_id(process_set)
     kinds = [tensor.dtype for tensor in inputs[: 1 if more else None]]

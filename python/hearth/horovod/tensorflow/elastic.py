@@ -31,7 +31,7 @@ class TensorFlowState(ObjectState):
         super().save()
 
     def restore(self) -> None:
-        # Variables made after the last save() stay.
+        # Variables created after the last save() stay unchanged.
         for variable, value in zip(self.variables(), self._values, strict=False):
             variable.assign(value)
         super().restore()
@@ -56,6 +56,6 @@ class TensorFlowKerasState(TensorFlowState):
         super().__init__(**kwargs)
 
     def variables(self) -> list[Any]:
-        """The model's and the optimizer's."""
+        """The variables of the model and the optimizer."""
         own = [] if self.optimizer is None else self.optimizer.variables
         return [*self.model.variables, *(own() if callable(own) else own)]

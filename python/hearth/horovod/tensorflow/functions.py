@@ -22,7 +22,8 @@ def broadcast_variables(
     """Sets variables, of TensorFlow or Keras, to those of rank `root_rank`, in one operation.
 
     Raises:
-        tf.errors.FailedPreconditionError: they differ in number, type or shape, or a rank is lost.
+        tf.errors.FailedPreconditionError: the variables differ in number, type or shape between the
+            ranks, or a rank is lost.
     """
     numbers = [each for each in variables if "string" not in str(each.dtype)]
     if numbers:
@@ -79,7 +80,7 @@ def broadcast_object_fn(
     name: str | None = None,
     process_set: ProcessSet = global_process_set,
 ) -> Any:
-    """A function of one object that is broadcast_object() with these arguments."""
+    """A function that passes its argument, and these arguments, to broadcast_object()."""
     return lambda obj: objects.broadcast_object(obj, root_rank, name, process_set)
 
 

@@ -21,7 +21,7 @@ class Reduction:
 
     Attributes:
         local: ids of variables whose gradients are not reduced.
-        scales_local: whether those are divided by the number of ranks.
+        scales_local: whether gradients of `local` variables are divided by the number of ranks.
     """
 
     compression: Any = Compression.none
@@ -69,7 +69,7 @@ class Reduction:
         """Whether the gradients of all ranks are finite, given whether this rank's are."""
         if self.process_set.size() == 1 or not self.process_set.included():
             return finite
-        # A sum, as ranks that have joined add zeros.
+        # Counts the ranks without finite gradients, because ranks that have joined add zeros.
         count = allreduce(
             1 - tf.cast(finite, tf.int32),
             op=reductions.Sum,
@@ -81,7 +81,7 @@ class Reduction:
 
 if TYPE_CHECKING:
     from tensorflow import GradientTape as _Tape
-else:  # TensorFlow's methods would precede those of a tape that does not derive from it
+else:  # in the MRO, GradientTape would precede a user's tape that does not derive from it
     _Tape = object
 
 
@@ -97,7 +97,7 @@ class _ReducingTape(_Tape):
     def gradient(self, target: Any, sources: Any, *args: Any, **kwargs: Any) -> Any:
         """tf.GradientTape.gradient(), reduced over the ranks."""
         found = super().gradient(target, sources, *args, **kwargs)
-        # An IndexedSlices is one gradient.
+        # An IndexedSlices is one gradient, so it is not split into its components.
         flat = tf.nest.flatten(found, expand_composites=False)
         reduced = self._reduction.apply(flat, tf.nest.flatten(sources))
         return tf.nest.pack_sequence_as(found, reduced)
@@ -116,7 +116,7 @@ def DistributedGradientTape(
     process_set: ProcessSet = global_process_set,
     scale_local_gradients: bool = True,
 ) -> Any:
-    """A tape whose gradient() returns the ranks' reduced gradients; takes over `gradtape`'s record.
+    """A tape with `gradtape`'s record, whose gradient() returns the ranks' reduced gradients.
 
     Args:
         device_dense, device_sparse, num_groups, groups: ignored: all dense gradients of a call are
@@ -143,8 +143,8 @@ def DistributedGradientTape(
 def PartialDistributedGradientTape(
     gradtape: Any, *args: Any, local_layers: Any = None, **options: Any
 ) -> Any:
-    """DistributedGradientTape() with its other arguments; the gradients of `local_layers`, a layer
-    or several, are not reduced."""
+    """Like DistributedGradientTape(), but gradients of `local_layers`, a layer or a list of layers,
+    are not reduced."""
     tape = DistributedGradientTape(gradtape, *args, **options)
     for variable in local_variables(local_layers):
         tape.register_local_source(variable)
@@ -155,7 +155,7 @@ def local_variables(layers: Any) -> list[Any]:
     """The trainable variables of layers that each rank trains separately.
 
     Raises:
-        ValueError: they are not layers.
+        ValueError: `layers` contains something other than layers.
     """
     several = [] if layers is None else layers if isinstance(layers, list | tuple) else [layers]
     for each in several:

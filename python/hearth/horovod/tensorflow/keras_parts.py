@@ -56,8 +56,8 @@ def reducescatter(value: Any, name: str | None = None, op: int = 0) -> Any:
 def PartialDistributedOptimizer(
     optimizer: Any, *args: Any, local_layers: Any = None, **options: Any
 ) -> Any:
-    """DistributedOptimizer() with its other arguments; gradients of `local_layers`, a layer or
-    several, are not reduced, but divided by the number of ranks with scale_local_gradients."""
+    """Like DistributedOptimizer(), but gradients of `local_layers`, a layer or a list of layers,
+    are not reduced. With scale_local_gradients they are divided by the number of ranks."""
     made = DistributedOptimizer(optimizer, *args, **options)
     for variable in local_variables(local_layers):
         made.register_local_var(variable)
@@ -65,7 +65,7 @@ def PartialDistributedOptimizer(
 
 
 def loader(keras: Any) -> Callable[..., Any]:
-    """load_model() of Keras 3, or of tf_keras."""
+    """load_model() for `keras`: Keras 3 or tf_keras."""
 
     def load_model(
         filepath: Any,
@@ -74,7 +74,7 @@ def loader(keras: Any) -> Callable[..., Any]:
         compression: Any = Compression.none,
         legacy_opts: bool = False,
     ) -> Any:
-        """A saved model, whose optimizer is made distributed.
+        """Loads a saved model, and makes its optimizer distributed.
 
         Args:
             custom_optimizers: classes of optimizers that Keras does not know.

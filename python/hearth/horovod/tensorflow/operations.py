@@ -33,13 +33,14 @@ def allreduce(
         tensor: a tensor, a variable, or tf.IndexedSlices, for which all ranks' slices are returned.
         average: instead of `op`: True is Average, False Sum.
         device_dense, device_sparse, ignore_name_scope: ignored.
-        name: by which ranks match the operation; None: they are matched by order.
-        prescale_factor, postscale_factor: factors applied before and after.
+        name: the name by which ranks match the operation; None: unnamed operations are matched by
+            order.
+        prescale_factor, postscale_factor: factors applied before and after the reduction.
 
     Raises:
         ValueError: op and average were both given, or the name is in flight.
         NotImplementedError: tf.IndexedSlices with an op other than Average and Sum.
-        tf.errors.FailedPreconditionError: the ranks disagree, or one is lost; in a graph another
+        tf.errors.FailedPreconditionError: the ranks disagree, or a rank is lost; in a graph another
             tf.errors.OpError.
     """
     chosen = reductions.chosen(op, average)
@@ -84,7 +85,8 @@ def allgather(
     ignore_name_scope: bool = False,
     process_set: ProcessSet = global_process_set,
 ) -> Any:
-    """Concatenates tensors along the first dimension, whose length may differ; scalars to a vector.
+    """Concatenates the ranks' tensors along the first dimension, whose length may differ; scalars
+    become a vector.
 
     Raises as allreduce().
     """
@@ -211,7 +213,7 @@ def reducescatter(
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
 ) -> Any:
-    """This rank's rows of the reduced tensor; the first ranks have one more row if needed.
+    """This rank's rows of the reduced tensor; the first ranks get one more row if necessary.
 
     Raises ValueError if `op` is neither Average nor Sum, and as allreduce().
     """

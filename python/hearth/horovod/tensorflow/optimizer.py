@@ -41,19 +41,21 @@ def DistributedOptimizer(
 ) -> Any:
     """Makes a Keras optimizer apply the ranks' reduced gradients, and returns it.
 
-    It is the same object: a saved model loads with the plain optimizer. Under mixed_float16 all
-    ranks apply a step, or none does.
+    It remains the same object, so a saved model loads with the plain optimizer. Under mixed_float16
+    all ranks apply a step, or none does.
 
     Args:
-        optimizer: of Keras 3 on TensorFlow, or of tf_keras.
+        optimizer: an optimizer of Keras 3 on TensorFlow, or of tf_keras.
         compression: Compression.none or Compression.fp16.
-        sparse_as_dense: convert tf.IndexedSlices to dense; else gather those of all ranks.
-        gradient_predivide_factor: with Average: divide gradients by it before they are added, and
-            the sum by the rest.
+        sparse_as_dense: convert tf.IndexedSlices to dense tensors; otherwise gather the slices of
+            all ranks.
+        gradient_predivide_factor: with Average: gradients are divided by this factor before they
+            are added, and the sum by the number of ranks divided by this factor.
         op: Average, Sum or Adasum.
         backward_passes_per_step: number of gradients to add up before they are reduced and applied;
             with average_aggregated_gradients, their mean is applied.
-        scale_local_gradients: divide those of register_local_var() by the number of ranks.
+        scale_local_gradients: divide gradients of register_local_var() variables by the number of
+            ranks.
         name, device_dense, device_sparse, num_groups, groups, use_locking: ignored.
 
     Raises:

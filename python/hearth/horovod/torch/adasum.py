@@ -15,7 +15,7 @@ from hearth.horovod.torch.handles import synchronize
 
 if TYPE_CHECKING:
     _Optimizer = torch.optim.Optimizer
-else:  # torch's methods would precede those of a user's class that does not derive from it
+else:  # in the MRO, Optimizer would precede a user's class that does not derive from it
     _Optimizer = object
 
 
@@ -28,7 +28,7 @@ class AdasumSteps(_Optimizer):
         self._passes = options["backward_passes_per_step"]
 
     def set_backward_passes_per_step(self, passes: int) -> None:
-        """Changes nothing: the program calls step() once gradients have been added up."""
+        """Has no effect, because the program calls step() once it has added up the gradients."""
         self._passes = passes
 
     def synchronize(self) -> None:
@@ -41,7 +41,7 @@ class AdasumSteps(_Optimizer):
         yield
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """A step of this rank, combined with the others'."""
+        """Makes a step on this rank, and combines it with the other ranks' steps."""
         before = [parameter.detach().clone() for _, parameter in self._named]
         loss = super().step(closure)
         if basics.size() == 1:

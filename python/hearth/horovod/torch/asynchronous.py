@@ -1,4 +1,4 @@
-"""Operations on tensors that return a handle at once."""
+"""Asynchronous operations on tensors, which return a handle."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def sparse_allreduce_async(
     if op not in (reductions.Average, reductions.Sum):
         raise invalid("sparse tensors can be reduced by op=Average or op=Sum only")
     tensor = tensor.coalesce()
-    # Rows of indices first, as ranks have different numbers of rows.
+    # Transposes the indices, because ranks may differ only in the first dimension.
     parts = [tensor.indices().t().contiguous(), tensor.values()]
     members = calls.size_of(process_set)
 
@@ -183,7 +183,7 @@ def reducescatter_async(
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
 ) -> Handle:
-    """Reduces a tensor and gives each rank its rows of the result.
+    """Reduces a tensor; synchronize() returns this rank's rows of the result.
 
     Raises:
         ValueError: `op` is neither Average nor Sum, or the tensor is a scalar.

@@ -41,7 +41,8 @@ class FP16Compressor(Compressor):
 
     @staticmethod
     def compress(tensor: Tensor) -> tuple[Tensor, Any]:
-        """The tensor as float16, if it holds floating-point numbers, and its type before."""
+        """(the tensor, as float16 if it is a floating-point tensor; its original type if it was
+        converted)."""
         if not tensor.dtype.is_floating_point:
             return tensor, None
         return tensor.to(torch.float16), tensor.dtype

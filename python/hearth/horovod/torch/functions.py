@@ -27,16 +27,16 @@ def broadcast_parameters(
         params: a state_dict, or (name, tensor) pairs as in model.named_parameters().
 
     Raises:
-        ValueError: another type.
-        HorovodInternalError: names, types or shapes differ between the ranks, or one is lost.
+        ValueError: `params` has another type.
+        HorovodInternalError: names, types or shapes differ between the ranks, or a rank is lost.
     """
     pairs = list(params.items()) if isinstance(params, Mapping) else _pairs(params)
-    handles = [
-        broadcast_async_(tensor, root_rank, name, process_set)
-        for name, tensor in pairs
-        if isinstance(tensor, Tensor)
-    ]
-    for handle in handles:
+    tensors = [(name, tensor) for name, tensor in pairs if isinstance(tensor, Tensor)]
+    _broadcast(tensors, root_rank, process_set)
+
+
+def _broadcast(named: list[tuple[str, Tensor]], root_rank: int, process_set: ProcessSet) -> None:
+    for handle in [broadcast_async_(each, root_rank, name, process_set) for name, each in named]:
         synchronize(handle)
 
 
@@ -65,13 +65,13 @@ def broadcast_optimizer_state(
     model: Any = None,
     process_set: ProcessSet = global_process_set,
 ) -> None:
-    """Copies the optimizer's state of rank `root_rank` to all ranks, even those without one.
+    """Copies the optimizer's state of rank `root_rank` to all ranks, even to ranks without a state.
 
     Args:
         model: ignored.
 
     Raises:
-        ValueError: it is torch.optim.LBFGS, whose state does not belong to single parameters.
+        ValueError: `optimizer` is torch.optim.LBFGS, whose state is not kept per parameter.
         HorovodInternalError: a rank was lost.
     """
     if isinstance(optimizer, torch.optim.LBFGS):
@@ -82,18 +82,14 @@ def broadcast_optimizer_state(
     shape = broadcast_object(shape, root_rank, process_set=process_set)
     if not is_root:
         state = _put_together(shape, tensors)
-    handles = [
-        broadcast_async_(tensor, root_rank, f"optimizer_state.{number}", process_set)
-        for number, tensor in enumerate(tensors)
-    ]
-    for handle in handles:
-        synchronize(handle)
+    named = [(f"optimizer_state.{number}", tensor) for number, tensor in enumerate(tensors)]
+    _broadcast(named, root_rank, process_set)
     if not is_root:
         optimizer.load_state_dict(state)
 
 
 def _taken_apart(value: Any, tensors: list[Tensor]) -> Any:
-    """The value with placeholders for its tensors, which are appended to the list."""
+    """The value with placeholders for its tensors, which are appended to `tensors`."""
     if isinstance(value, Tensor):
         tensors.append(value)
         return _Tensor(len(tensors) - 1, value)
@@ -105,7 +101,8 @@ def _taken_apart(value: Any, tensors: list[Tensor]) -> Any:
 
 
 def _put_together(value: Any, tensors: list[Tensor]) -> Any:
-    """The value with new tensors, which are appended in the order of their numbers."""
+    """The value with new tensors for its placeholders; appends them to `tensors` in the order of
+    their numbers."""
     if isinstance(value, _Tensor):
         tensors.append(torch.zeros(value.shape, dtype=value.dtype))
         return tensors[-1]

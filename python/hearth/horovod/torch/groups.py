@@ -48,7 +48,7 @@ def named(
 def partition(
     groups: int | Sequence[Sequence[Tensor]] | None, parameters: list[Tensor]
 ) -> dict[int, tuple[int, list[Tensor]]]:
-    """By a parameter's id: the number of its group, and the group's parameters.
+    """Maps a parameter's id to the number of its group, and the group's parameters.
 
     Raises:
         ValueError: `groups` is invalid, or a parameter is in two of them.

@@ -15,7 +15,7 @@ from hearth.horovod.process_sets import ProcessSet
 from hearth.horovod.torch import tensors
 
 _numbers = itertools.count()
-# By handle: the future to wait for, and the function that makes the output from its result.
+# For each handle: the future to wait for, and the function that converts its result to the output.
 _open: dict[int, tuple[Future[Any], Callable[[Any], Any]]] = {}
 
 
@@ -33,8 +33,8 @@ def submit(
     process_set: ProcessSet,
     finish: Callable[[Any], Any],
 ) -> Handle:
-    """Submits an operation on tensors, which must not change meanwhile; in-place operations
-    overwrite their memory with the results.
+    """Submits an operation on tensors, which must not change until it completes. In-place
+    operations overwrite the tensors with the results.
 
     Raises:
         ValueError: the name is in flight, or this rank is not in the process set.
@@ -64,10 +64,10 @@ def poll(handle: int) -> bool:
 
 
 def synchronize(handle: int) -> Any:
-    """Waits for an operation and returns its output; None if that was done before.
+    """Waits for an operation and returns its output; None if it was already returned.
 
     Raises:
-        HorovodInternalError: it failed.
+        HorovodInternalError: the operation failed.
     """
     if handle not in _open:
         return None

@@ -121,12 +121,14 @@ def allreduce(
 
     Args:
         average: instead of `op`: True is Average, False Sum.
-        name: by which ranks match the operation; None: they are matched by order.
-        prescale_factor, postscale_factor: factors applied before and after.
+        name: the name by which ranks match the operation; None: unnamed operations are matched by
+            order.
+        prescale_factor, postscale_factor: factors applied before and after the reduction.
 
     Raises:
         ValueError: op and average were both given, or the name is in flight.
-        HorovodInternalError: types, shapes or reductions differ between the ranks, or one is lost.
+        HorovodInternalError: types, shapes or reductions differ between the ranks, or a rank is
+            lost.
     """
     if tensor.is_sparse:
         chosen = reductions.chosen(op, average)
@@ -186,7 +188,8 @@ def grouped_allreduce_(
 def allgather(
     tensor: Tensor, name: str | None = None, process_set: ProcessSet = global_process_set
 ) -> Tensor:
-    """Concatenates tensors along the first dimension, whose length may differ; scalars to a vector.
+    """Concatenates the ranks' tensors along the first dimension, whose length may differ; scalars
+    become a vector.
 
     Raises:
         ValueError: the name is in flight.
@@ -215,7 +218,7 @@ def broadcast(
 
     Raises:
         ValueError: `root_rank` is not in the process set, or the name is in flight.
-        HorovodInternalError: types, shapes or roots differ between the ranks, or one is lost.
+        HorovodInternalError: types, shapes or roots differ between the ranks, or a rank is lost.
     """
     return _Broadcast.apply(tensor, root_rank, name, process_set)
 
@@ -254,7 +257,7 @@ def reducescatter(
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
 ) -> Tensor:
-    """This rank's rows of the reduced tensor; the first ranks have one more row if needed.
+    """This rank's rows of the reduced tensor; the first ranks get one more row if necessary.
 
     Raises:
         ValueError: `op` is neither Average nor Sum, or the tensor is a scalar.

@@ -1,7 +1,7 @@
 """DistributedOptimizer: an optimizer whose gradients are reduced over the ranks.
 
-Each gradient is submitted when backward has computed it, in any order on other ranks, and step()
-waits for all of them.
+Each gradient is submitted as soon as backward has computed it, in an order that may differ between
+ranks. step() waits for all gradients.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from hearth.horovod.torch.handles import synchronize
 
 if TYPE_CHECKING:
     _Optimizer = torch.optim.Optimizer
-else:  # torch's methods would precede those of a user's class that does not derive from it
+else:  # in the MRO, Optimizer would precede a user's class that does not derive from it
     _Optimizer = object
 
 
@@ -37,7 +37,8 @@ class _Reducing(_Optimizer):
         self._options = options
         self._passes = options["backward_passes_per_step"]
         self._groups = partition(options["groups"], [p for _, p in parameters])
-        # In flight: a parameter's handle, and the context to decompress it.
+        # By a parameter's id: the parameter, the handle in flight, and the context to decompress
+        # the result.
         self._in_flight: dict[int, tuple[Tensor, Any, Any]] = {}
         self._group_handles: list[Any] = []
         self._submitted_in_groups: set[int] = set()
@@ -126,10 +127,10 @@ class _Reducing(_Optimizer):
         return parameter, asynchronous.allreduce_async_(tensor, name=name, **self._how()), ctx
 
     def synchronize(self) -> None:
-        """Waits until all gradients are reduced. A parameter without one contributes zeros.
+        """Waits until all gradients are reduced. A parameter without a gradient contributes zeros.
 
         Raises:
-            HorovodInternalError: the ranks disagree, or one is lost.
+            HorovodInternalError: the ranks disagree, or a rank is lost.
         """
         if not self._is_alone():
             for parameter in self._parameters():
@@ -155,7 +156,8 @@ class _Reducing(_Optimizer):
 
     @contextmanager
     def skip_synchronize(self) -> Iterator[None]:
-        """step() in the block does not wait again, after a call of synchronize()."""
+        """After a call of synchronize(): step() in the block does not reduce the gradients
+        again."""
         self._synchronizes = False
         try:
             yield
@@ -176,7 +178,8 @@ class _Reducing(_Optimizer):
         return super().step(closure)
 
     def zero_grad(self, *args: Any, **kwargs: Any) -> Any:
-        """Like the optimizer's. Raises AssertionError while gradients are in flight."""
+        """Like the optimizer's zero_grad(), but raises AssertionError while gradients are in
+        flight."""
         if self._in_flight or self._group_handles or self._ready:
             raise AssertionError(
                 "zero_grad() was called between backward() and step() or synchronize(), while "
@@ -190,7 +193,7 @@ class _Reducing(_Optimizer):
         self._reset_delays()
 
     def load_state_dict(self, *args: Any, **kwargs: Any) -> Any:
-        """Like the optimizer's; waits for gradients in flight."""
+        """Like the optimizer's load_state_dict(); first waits for gradients in flight."""
         if self._in_flight or self._group_handles:
             self._take_results()
         self._ready.clear()
@@ -222,15 +225,18 @@ def DistributedOptimizer(
     """An optimizer of the same class and with the same state, whose gradients are reduced.
 
     Args:
-        named_parameters: of the model, all that the optimizer has; None: they are numbered.
+        named_parameters: the model's, including all parameters of the optimizer; None: numbers as
+            names.
         compression: Compression.none or Compression.fp16.
-        backward_passes_per_step: number of backward passes that add up before the reduction.
+        backward_passes_per_step: number of backward passes whose gradients are added up before they
+            are reduced.
         op: Average, Sum, or Adasum, which reduces the steps instead of the gradients.
-        gradient_predivide_factor: with Average: divide gradients by it before they are added, and
-            the sum by the rest.
-        groups: number of groups of parameters that are each reduced as one, or the groups.
-            num_groups: the older form.
-        sparse_as_dense: convert sparse gradients to dense; else gather the rows of all ranks.
+        gradient_predivide_factor: with Average: gradients are divided by this factor before they
+            are added, and the sum by the number of ranks divided by this factor.
+        groups: lists of parameters that are each reduced in one operation, or the number of such
+            groups. num_groups: the older name of `groups`.
+        sparse_as_dense: convert sparse gradients to dense ones; otherwise gather the rows of all
+            ranks.
 
     Raises:
         ValueError: names are missing, duplicate or invalid; or arguments are mutually exclusive.

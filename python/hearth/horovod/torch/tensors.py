@@ -10,13 +10,13 @@ from torch import Tensor
 
 
 def kind_of(tensor: Tensor) -> str:
-    """The name of its type, such as "float32"."""
+    """The name of the tensor's type, such as "float32"."""
     return str(tensor.dtype).removeprefix("torch.")
 
 
 def array_of(tensor: Tensor) -> Any:
-    """Its values as a contiguous array, sharing the tensor's memory if that is on the CPU and
-    contiguous. bfloat16 is returned as bits."""
+    """The tensor's values as a contiguous array, which shares the memory of a contiguous CPU
+    tensor. bfloat16 is returned as bits."""
     tensor = tensor.detach().cpu().contiguous()
     if tensor.dtype == torch.bfloat16:
         return tensor.view(torch.int16).numpy().view(np.uint16)
@@ -24,12 +24,12 @@ def array_of(tensor: Tensor) -> Any:
 
 
 def tensor_of(array: Any, like: Tensor) -> Tensor:
-    """A tensor with the type and device of `like`, on the CPU sharing the array's memory."""
+    """A tensor with the type and device of `like`; on the CPU it shares the array's memory."""
     if like.dtype == torch.bfloat16:
         return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16).to(like.device)
     return torch.from_numpy(array).to(like.device)
 
 
 def is_shared(array: Any, tensor: Tensor) -> bool:
-    """Whether the array is the tensor's memory."""
+    """Whether the array shares the tensor's memory."""
     return tensor.device.type == "cpu" and array.ctypes.data == tensor.data_ptr()

@@ -1,1 +1,1 @@
-"""Versions of tables whose log lists their files: Delta and Iceberg."""
+"""Versions of tables that list their files in a log: Delta and Iceberg."""

@@ -1,4 +1,4 @@
-"""Tables of Spark's catalogs by name: Delta, Iceberg, and Hive's and Spark's tables of files."""
+"""Tables in Spark's catalogs, by name: Delta, Iceberg, and Hive's and Spark's tables of files."""
 
 from __future__ import annotations
 
@@ -37,14 +37,15 @@ _LISTING_THREADS = 16
 
 @dataclass(frozen=True)
 class CatalogTable(TableSource):
-    """A table whose provider is not known yet. `uri`: its name. `version`, `timestamp`: a Delta
-    version or an Iceberg snapshot."""
+    """A table whose provider is not known yet. `uri`: its name. `version`, `timestamp`: select a
+    Delta version or Iceberg snapshot.
+    """
 
     version: int | None = None
     timestamp: str | datetime | None = None
 
     def resolved(self, spark: Any) -> Any:
-        """The source of the table's provider, not pinned yet.
+        """The unpinned source for the table's provider.
 
         Raises:
             ValueError: there is no such table, or ranks cannot read it.
@@ -93,8 +94,9 @@ class CatalogTable(TableSource):
 
 @dataclass(frozen=True)
 class CatalogFiles(FileSource):
-    """Files of a catalog table, not pinned yet. `folders`: with the values of the partition columns
-    in each. `named`: whether folder names have these values instead."""
+    """Files of a catalog table, not pinned yet. `folders`: each folder and its partition values.
+    `named`: whether partition values are in folder names instead.
+    """
 
     folders: tuple[tuple[str, Values], ...] = ()
     named: bool = False
@@ -113,7 +115,7 @@ class CatalogFiles(FileSource):
     def _in_folder(self, folder: str, values: Values, spark: Any) -> list[StoredFile]:
         try:
             found = list_files(folder, spark, recursive=self.named)
-        except FileNotFoundError:  # a partition may have no file, or no folder
+        except FileNotFoundError:  # a partition may lack files or its folder
             return []
         return [
             PartitionFile(
@@ -141,13 +143,13 @@ def _is_hive(known: dict[str, str]) -> bool:
 def _arrow_schema(schema: Any) -> pa.Schema:
     from pyspark.sql.pandas.types import to_arrow_schema
 
-    # Required since Spark 4.1.
+    # The argument is required since Spark 4.1.
     zone = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
     return to_arrow_schema(schema, **zone)
 
 
 def _partitions(name: str, keys: Sequence[str], spark: Any) -> Iterator[tuple[str, Values]]:
-    """The folder of each partition that the catalog lists, and the values of its columns."""
+    """The folder of each partition that the catalog lists, and the partition columns' values."""
     if hasattr(spark, "_jsparkSession"):
         state = spark._jsparkSession.sessionState()
         table = state.sqlParser().parseTableIdentifier(quoted(name))

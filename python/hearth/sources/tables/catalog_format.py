@@ -1,4 +1,4 @@
-"""Parquet and ORC files of a catalog table: columns and partition values by the catalog."""
+"""Parquet and ORC files of a table whose columns and partition values the catalog defines."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from hearth.sources.orc import OrcFormat
 from hearth.sources.parquet import GroupReader, ParquetFormat
 from hearth.sources.tables.columns import Column, has_struct, plain
 
-# Partition columns and their values as text, in Hive's form.
+# Partition columns, and their values as text in Hive's format.
 Values = tuple[tuple[str, str | None], ...]
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
 @dataclass(frozen=True)
 class PartitionFile(StoredFile):
-    """A file of a table; `values`: of its partition columns."""
+    """A file of a table. `values`: the partition columns' values."""
 
     values: Values = ()
 
@@ -35,10 +35,11 @@ class PartitionFile(StoredFile):
 
 @dataclass(frozen=True)
 class CatalogFormat(Format):
-    """Files of a table of Spark's catalog, as PartitionFiles.
+    """Files of a table in Spark's catalog, as PartitionFiles.
 
-    `kind`: names the table. `files`: "parquet" or "orc". `keys`: the partition columns, a part of
-    `columns`. `defaults`: columns to which Spark gives a default in files without them.
+    `kind`: names the table in messages. `files`: "parquet" or "orc". `keys`: those of `columns`
+    that are partition columns. `defaults`: columns for which Spark uses a default value in files
+    without them.
     """
 
     kind: str
@@ -84,7 +85,7 @@ class CatalogFormat(Format):
         values = dict(file.stored.values)
         columns = [_with_value(by_name[name], values, self.keys) for name in schema.names]
         inside = {column.name: found[column.name] for column in columns if column.name in found}
-        # An ORC file without a selected column reports no rows.
+        # Reads at least one column, because an ORC file reports no rows if no column is selected.
         wanted = pa.schema(list((inside or dict(list(found.items())[:1])).values()))
         names = {name: field.name for name, field in inside.items()}
         read_file = self._inner.open(file, wanted, keys)
@@ -108,14 +109,14 @@ class CatalogFormat(Format):
 
 class _Parquet(ParquetFormat):
     def open(self, file: InputFile, schema: pa.Schema, keys: Sequence[Any]) -> Read:
-        # Not all dates of 96-bit timestamps fit in nanoseconds.
+        # Microseconds, because not all dates of 96-bit timestamps fit in 64-bit nanoseconds.
         return GroupReader(file, schema.names, keys, coerce_int96_timestamp_unit="us").read
 
 
 def table_column(field: pa.Field, files: str) -> Column:
-    """A column of a table of Parquet or ORC files, from its field in the catalog.
+    """Converts a catalog field to a column of a table of Parquet or ORC files.
 
-    Raises ValueError for a type that is not supported.
+    Raises ValueError if the type is not supported.
     """
     try:
         if files == "orc" and "tz=" in str(field.type):
@@ -135,7 +136,7 @@ def _column(name: str, kind: pa.DataType) -> Column:
 
 
 def _index(column: Column, fields: Sequence[pa.Field]) -> int | None:
-    """A column's index in a file, whose names may differ in case, as Hive's do."""
+    """A column's index in a file, where names may differ in case, like Hive's."""
     exact = column.index(fields)
     if exact is not None:
         return exact
@@ -145,7 +146,7 @@ def _index(column: Column, fields: Sequence[pa.Field]) -> int | None:
 
 
 def _with_value(column: Column, values: dict[str, str | None], keys: Sequence[str]) -> Column:
-    """A partition column as a constant; other columns unchanged."""
+    """Makes a partition column a constant; returns other columns unchanged."""
     text = values.get(column.name)
     if column.name not in keys or text is None or text == _NULL:
         return column

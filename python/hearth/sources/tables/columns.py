@@ -1,4 +1,4 @@
-"""Columns of a table, and their conversion from the fields of a data file."""
+"""Columns of a table, and their conversion from a data file's fields."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ _FIELD_ID = b"PARQUET:field_id"
 class Column:
     """A column of a table, or a field of a struct.
 
-    `name`, `type`: in batches. `id`: identifies it in files whose fields have ids; None: matched by
-    name. `names`: possible names in other files. `children`: the fields of a struct, or the element
-    of a list of structs. `default`: its value in files without the column.
+    `name`, `type`: the name and type in batches. `id`: identifies the column in files whose fields
+    have ids; None: it is matched by name. `names`: possible names in other files. `children`: the
+    fields of a struct, or the element of a list of structs. `default`: the value in files without
+    the column.
     """
 
     name: str
@@ -30,9 +31,9 @@ class Column:
     default: Any = None
 
     def index(self, fields: Sequence[pa.Field]) -> int | None:
-        """Its index in the fields of a file, or of a struct in one; None if it is missing.
+        """The column's index in the fields of a file or of a struct; None if it is missing.
 
-        Raises ValueError if the fields have no ids and the table no names for such files.
+        Raises ValueError if the fields have no ids and the table has no names for such files.
         """
         ids = [_id(field) for field in fields]
         if self.id is not None and any(found is not None for found in ids):
@@ -46,18 +47,17 @@ class Column:
         return next((names.index(name) for name in self.names if name in names), None)
 
     def missing(self, rows: int) -> pa.Array:
-        """Its values in a file without the column."""
+        """The column's values in a file without the column."""
         if self.default is None:
             return pa.nulls(rows, self.type)
         return pa.repeat(pa.scalar(self.default, self.type), rows)
 
     def of(self, array: pa.Array) -> pa.Array:
-        """Its values, converted from a file's field. Raises ArrowException if the types are
-        incompatible."""
+        """Converts a file's field to the column. Raises ArrowException for incompatible types."""
         if pa.types.is_dictionary(array.type):
             array = array.dictionary_decode()
         if self.children and pa.types.is_list(self.type):
-            array = array.take(pa.array(range(len(array)), pa.int64()))  # its offsets begin at 0
+            array = array.take(pa.array(range(len(array)), pa.int64()))  # now offsets begin at 0
             values = self.children[0].of(array.values)
             return pa.ListArray.from_arrays(array.offsets, values, self.type, mask=array.is_null())
         if not self.children:
@@ -71,15 +71,15 @@ class Column:
 
 
 def _id(field: pa.Field) -> int | None:
-    """A field's id in its Parquet file."""
+    """A field's id in a Parquet file."""
     found = (field.metadata or {}).get(_FIELD_ID)
     return None if found is None else int(found)
 
 
 def plain(kind: pa.DataType) -> pa.DataType:
-    """The type with 32-bit offsets and no metadata, as file readers return it.
+    """Reduces a type to 32-bit offsets without metadata, as file readers return it.
 
-    Raises ValueError for a map with structs: their fields cannot be matched.
+    Raises ValueError for a map with structs, because their fields cannot be matched.
     """
     types = pa.types
     if types.is_large_string(kind) or types.is_string_view(kind):

@@ -1,4 +1,4 @@
-"""Data files of a version of a table, as described by its log and their file system."""
+"""Data files of a table version, as described by the table's log and by the file system."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _LOCAL = re.compile(r"^file:(//[^/]*)?(?=/)")
 class DataFile(StoredFile):
     """A Parquet file of a table.
 
-    `rows`: including deleted ones; None: not in the log. `values`: of columns with one value in all
-    rows, by name. `deleted`: from pack_rows().
+    `rows`: the row count, including deleted rows; None if not in the log. `values`: by name, the
+    values of columns that have the same value in all rows. `deleted`: the result of pack_rows().
     """
 
     rows: int | None = None
@@ -36,26 +36,26 @@ class DataFile(StoredFile):
         return *super().identity(), self.values, self.deleted
 
     def deleted_rows(self) -> np.ndarray:
-        """The indices of deleted rows, in order."""
+        """The indices of deleted rows, in ascending order."""
         return np.cumsum(np.frombuffer(self.deleted, "<u4"), dtype=np.int64)
 
 
 def whole_path(location: str) -> str:
-    """A location from a log; local ones become plain paths, without percent decoding."""
+    """Converts a location in a log; local ones become plain paths, without percent decoding."""
     return _LOCAL.sub("", location)
 
 
 def pack_rows(rows: np.ndarray) -> bytes:
-    """Indices in increasing order as bytes that compress well."""
+    """Encodes ascending indices as differences, which compress well."""
     return np.diff(rows, prepend=0).astype("<u4").tobytes()
 
 
 def located(files: Sequence[DataFile], lister: Any, table: str) -> list[DataFile]:
-    """The files with their modification times and blocks, sorted by URI.
+    """Adds modification times and blocks to the files; sorts them by URI.
 
     Args:
-        files: with absolute URIs, and sizes from the log.
-        lister: as of served().
+        files: the files, with absolute URIs and the log's sizes.
+        lister: the client from served().
         table: names the version and the table, for messages.
 
     Raises:
@@ -87,6 +87,6 @@ def located(files: Sequence[DataFile], lister: Any, table: str) -> list[DataFile
 
 
 def _names(folder: str, lister: Any) -> dict[str, StoredFile]:
-    """The files of a folder, or the one file, by name."""
+    """Lists the files of a folder, or the one file, by name."""
     found = stored_in(folder, lister if is_remote(folder) else None)
     return {file.uri.rpartition("/")[2]: file for file in found}

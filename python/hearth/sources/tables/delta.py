@@ -43,7 +43,7 @@ _COPYING_THREADS = 16
 
 @dataclass(frozen=True)
 class DeltaSource(TableSource):
-    """A Delta table, not pinned yet. `version` or `timestamp`; neither: the newest version."""
+    """A Delta table, not pinned yet. Without `version` and `timestamp`: the newest version."""
 
     version: int | None = None
     timestamp: str | datetime | None = None
@@ -81,7 +81,8 @@ class DeltaSource(TableSource):
         wanted = moment("timestamp", self.timestamp)
         table = deltalake.DeltaTable(uri)
         table.load_as_version(wanted)
-        # For a time before the log's first version, deltalake returns that version.
+        # For a time before the log's first version, deltalake returns that version instead of
+        # failing.
         for commit in table.history()[-1:]:
             if commit.get("timestamp", 0) > wanted.timestamp() * 1000:
                 raise invalid(
@@ -93,12 +94,12 @@ class DeltaSource(TableSource):
 
 @contextmanager
 def _errors(where: str, version: int | None) -> Iterator[None]:
-    """Converts errors of deltalake to one line."""
+    """Converts deltalake's errors to one-line errors."""
     try:
         yield
     except (ImportError, FileNotFoundError):
         raise
-    except Exception as error:  # deltalake's are not derived from OSError or ValueError
+    except Exception as error:  # deltalake's do not derive from OSError or ValueError
         said = str(error).partition("\n")[0] or type(error).__name__
         which = "" if version is None else f"version {version} of "
         raise invalid(f"{which}the Delta table {where} cannot be read: {said}") from error
@@ -108,13 +109,13 @@ def _errors(where: str, version: int | None) -> Iterator[None]:
 def _local_log(where: str, lister: Any) -> Iterator[str]:
     """Yields a local folder with a table's log and deletion vectors.
 
-    Those of other file systems are copied, through the client that also reads the data files.
+    For other file systems, copies them through the client that also reads the data files.
     """
     if not stored_in(f"{where}/{_LOG}", lister):
         raise NotFoundError(
             f"{where} does not exist, or is not a Delta table: it has no files in {_LOG}"
         )
-    if not is_remote(where) and "%" not in os.path.realpath(where):  # deltalake unescapes it
+    if not is_remote(where) and "%" not in os.path.realpath(where):  # deltalake decodes "%"
         yield where
         return
     with tempfile.TemporaryDirectory(prefix="hearth-delta-") as folder:
@@ -138,7 +139,7 @@ def _copy(file: StoredFile, folder: str, lister: Any) -> None:
     path = f"{folder}/{file.uri.rpartition('/')[2]}"
     with open(path, "wb") as copy:
         copy.write(read_whole(file.uri, lister))
-    if file.modified_ms:  # the times of versions
+    if file.modified_ms:  # deltalake uses them as the versions' times
         os.utime(path, ns=(file.modified_ms * 1_000_000,) * 2)
 
 
@@ -158,7 +159,7 @@ def _columns(table: DeltaTable) -> tuple[Column, ...]:
 
 
 def _column(field: dict[str, Any], kind: pa.DataType, mode: str) -> Column:
-    """A column by its description in the log."""
+    """Creates a column from its description in the log."""
     if _has_variant(field["type"]):
         raise invalid(
             f"column '{field['name']}' is a variant, which is not supported: read the table with "
@@ -185,7 +186,7 @@ def _has_variant(described: Any) -> bool:
 
 
 def _children(described: Any, kind: pa.DataType, mode: str) -> tuple[Column, ...]:
-    """The fields of a struct, or of a list's elements, as Column.children."""
+    """Column.children for a struct, or for a list of structs."""
     if not has_struct(kind):
         return ()
     if described["type"] == "array":
@@ -211,7 +212,7 @@ def _files(table: DeltaTable, where: str, folder: str) -> list[DataFile]:
     deleted = _deleted(table, folder)
     files = []
     for path, size, count, value in zip(paths, sizes, counts, values, strict=True):
-        path = unquote(path)  # a clone has absolute paths of another table
+        path = unquote(path)  # absolute in a clone: another table's files
         uri = whole_path(path) if _is_absolute(path) else f"{where.rstrip('/')}/{path}"
         rows = deleted.pop(whole_path(path), b"")
         constant = tuple((value or {}).items())
@@ -228,8 +229,7 @@ def _is_absolute(path: str) -> bool:
 
 
 def _deleted(table: DeltaTable, folder: str) -> dict[str, bytes]:
-    """Deleted rows of the files that have deletion vectors, by the files' paths in the log, or
-    absolute ones."""
+    """The deleted rows of each file with a deletion vector, by relative or absolute path."""
     if "deletionVectors" not in (table.protocol().reader_features or ()):
         return {}
     found = {}

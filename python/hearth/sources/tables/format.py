@@ -1,4 +1,4 @@
-"""Parquet files of a version of a table: matches columns by its schema, omits deleted rows."""
+"""Parquet files of a table version: matches columns by the table's schema, omits deleted rows."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from hearth.sources.parquet import GroupReader, ParquetFormat, footer_of
 from hearth.sources.tables.columns import Column
 from hearth.sources.tables.data_files import DataFile
 
-# The key of the unit that is a whole file.
+# The key of a unit that is a whole file.
 _WHOLE = -1
 
 
 @dataclass(frozen=True)
 class TableFormat(Format):
-    """Parquet files of a table's version, as DataFiles. `kind`: names the version and the table."""
+    """Parquet files of a table version, as DataFiles. `kind`: version and table, for messages."""
 
     kind: str
     columns: tuple[Column, ...]
@@ -40,7 +40,7 @@ class TableFormat(Format):
         return pa.schema([(column.name, column.type) for column in self.columns])
 
     def units(self, file: StoredFile, share: int) -> list[Unit]:
-        """Row groups; a file of at most a share is one unit, and is not opened."""
+        """Row groups; but a file of at most `share` bytes is one unit, and is not opened."""
         assert isinstance(file, DataFile)
         deleted = file.deleted_rows()
         if file.rows is not None and file.size <= share:
@@ -66,14 +66,14 @@ class TableFormat(Format):
 
 
 def _count(deleted: np.ndarray, rows: int) -> int:
-    """How many rows are deleted; raises ValueError if one is not in the file."""
+    """The number of deleted rows; raises ValueError if one of them is not in the file."""
     if len(deleted) and deleted[-1] >= rows:
         raise invalid(f"the table's log deletes row {deleted[-1]}, but the file has {rows} rows")
     return len(deleted)
 
 
 class _Reader:
-    """Memory: that of GroupReader."""
+    """Reads units. Memory: see GroupReader."""
 
     def __init__(self, file: InputFile, columns: Sequence[Column], keys: Sequence[int]):
         assert isinstance(file.stored, DataFile)
@@ -84,13 +84,13 @@ class _Reader:
         fields = list(footer.schema.to_arrow_schema())
         counts = [footer.row_group(i).num_rows for i in range(footer.num_row_groups)]
         self._begins = list(itertools.accumulate(counts, initial=0))
-        self._names: dict[str, str] = {}  # in the file, by name in the table
+        self._names: dict[str, str] = {}  # name in the file by name in the table
         for column in columns:
             at = None if column.name in self._values else column.index(fields)
             if at is not None:
                 self._names[column.name] = fields[at].name
         groups = dict.fromkeys(group for key in keys for group in self._groups(key))
-        # Not all dates of Spark's 96-bit timestamps fit in nanoseconds.
+        # Microseconds, because not all dates of Spark's 96-bit timestamps fit in nanoseconds.
         options = {"coerce_int96_timestamp_unit": "us"}
         self._file = GroupReader(file, list(self._names.values()), list(groups), **options)
 
@@ -106,7 +106,7 @@ class _Reader:
                 yield self._as_table(kept)
 
     def _without_deleted(self, batch: pa.RecordBatch, at: int) -> pa.RecordBatch:
-        """The batch, which begins at row `at` of the file, without deleted rows."""
+        """Removes deleted rows from a batch that begins at row `at` of the file."""
         low, high = np.searchsorted(self._deleted, (at, at + batch.num_rows))
         if low == high:
             return batch

@@ -1,7 +1,7 @@
-"""Versions of the Delta and Iceberg tables that a DataFrame of Spark reads.
+"""Pins the Delta and Iceberg tables that a Spark DataFrame reads to versions.
 
-Spark looks up a table's newest version each time it computes a DataFrame, unless the program names
-a version. Spark Connect does not show the plan; its frames stay as they are.
+Unless the program names a version, Spark looks up a table's newest version each time it computes a
+DataFrame. Spark Connect does not show the plan, so its frames are not changed.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ _ICEBERG_TABLE = "org.apache.iceberg.spark.source.SparkTable"
 def pinned_frame(
     frame: DataFrame, before: Mapping[str, str] | None = None
 ) -> tuple[DataFrame, dict[str, str]]:
-    """The frame with its tables pinned to versions; and those versions, by the table's URI or name,
-    of the tables whose version the program does not name.
+    """Pins the frame's tables to versions. Returns the frame and, by URI or name, the versions of
+    those tables whose version the program does not name.
 
-    A frame of which Spark keeps a part (cache()) is unchanged.
+    Does not change a frame of which Spark has cached a part (cache()).
 
     Args:
-        frame: unchanged if it is of Spark Connect.
-        before: the versions of an earlier driver of the run; tables without an entry get the
-            version that Spark would read now.
+        frame: a frame; not changed if it is Spark Connect's.
+        before: the versions that an earlier driver of the run returned; tables without an entry are
+            pinned to the version that Spark would read now.
 
     Raises:
         ValueError: Spark cannot read the earlier version.
@@ -66,7 +66,7 @@ def pinned_frame(
 
 
 def frame_identity(frame: DataFrame) -> str:
-    """The versions of the tables that a pinned frame reads, and a hash of its columns."""
+    """Names the table versions that a pinned frame reads, and a hash of its columns."""
     digest = hashlib.sha256(frame.schema.json().encode()).hexdigest()
     tables = []
     if hasattr(frame, "_jdf"):
@@ -86,7 +86,7 @@ class _DeltaTable:
         self.version: str | None = f"{_DELTA} {index.getSnapshot().version()}"
 
     def at(self, version: str) -> Any:
-        """The plan of the leaf's columns in this version."""
+        """A plan that reads the leaf's columns in this version."""
         jvm, leaf = self._session._jvm, self._leaf
         reader = self._session.read.format("delta").option("versionAsOf", version.split()[-1])
         frame = reader.load(self.uri)
@@ -108,7 +108,7 @@ class _IcebergTable:
         found = leaf.table()
         table, snapshot = found.table(), found.snapshotId()
         self.uri: str = table.name()
-        *_, last = _arguments(leaf)  # since Spark 4.1 an Option of a version
+        *_, last = _arguments(leaf)  # since Spark 4.1, an Option with a version
         has_spec = _class(last).startswith("scala.")
         self.is_named: bool = last.isDefined() if has_spec else snapshot is not None
         if any(leaf.options().containsKey(option) for option in _READS):
@@ -120,13 +120,13 @@ class _IcebergTable:
         self.version = None if snapshot is None else f"{_ICEBERG} {snapshot}"
 
     def at(self, version: str) -> Any:
-        """The plan of the leaf's columns in this version."""
+        """A plan that reads the leaf's columns in this version."""
         number, leaf = version.split()[-1], self._leaf
         table = leaf.catalog().get().loadTable(leaf.identifier().get(), number)
         wanted = {column.name(): column for column in _elements(leaf.output())}
         _check_columns(wanted, table.schema(), f"{version} of {self.uri}")
         _, *others = _arguments(leaf)
-        if len(others) > 4:  # Spark would load the newest version
+        if len(others) > 4:  # otherwise Spark would load the newest version
             jvm = self._session._jvm
             spec = jvm.org.apache.spark.sql.catalyst.analysis.AsOfVersion(number)
             others[4] = jvm.scala.Some(spec)
@@ -155,7 +155,7 @@ def _is_of_iceberg(leaf: Any) -> bool:
 def _is_of_delta(relation: Any, session: SparkSession) -> bool:
     from py4j.java_gateway import is_instance_of
 
-    # Delta's relations are of anonymous subclasses.
+    # Checks the base class, because Delta's relations have anonymous subclasses.
     name = "org.apache.spark.sql.execution.datasources.HadoopFsRelation"
     if not is_instance_of(session.sparkContext._gateway, relation, name):
         return False
@@ -163,7 +163,7 @@ def _is_of_delta(relation: Any, session: SparkSession) -> bool:
 
 
 def _check_columns(wanted: Mapping[str, Any], schema: Any, table: str) -> None:
-    """Raises ValueError if the schema lacks one of the columns, or has another type for it."""
+    """Raises ValueError unless the schema has all columns with the same types."""
     types = {field.name(): field.dataType() for field in schema.fields()}
     for name, column in wanted.items():
         if name not in types or not types[name].equals(column.dataType()):
@@ -177,7 +177,7 @@ def _check_columns(wanted: Mapping[str, Any], schema: Any, table: str) -> None:
 def _is_kept(frame: DataFrame) -> bool:
     plan = (
         frame.select("*")._jdf.queryExecution().withCachedData()
-    )  # planned again: it may be cached by now
+    )  # replanned, because it may be cached by now
     return any(_class(leaf).endswith(".InMemoryRelation") for leaf in _leaves(plan))
 
 
@@ -194,7 +194,7 @@ def _leaves(plan: Any) -> Iterator[Any]:
 
 
 def _replaced(plan: Any, change: Callable[[Any], Any], seq: Callable[[list[Any]], Any]) -> Any:
-    """The plan with changed leaves; itself if none has changed."""
+    """Applies `change` to the plan's leaves; returns the plan itself if none has changed."""
     children = _elements(plan.children())
     if not children:
         return change(plan)
@@ -205,8 +205,8 @@ def _replaced(plan: Any, change: Callable[[Any], Any], seq: Callable[[list[Any]]
 
 
 def _frame_of(plan: Any, like: DataFrame) -> DataFrame:
-    """A DataFrame of the same session."""
-    names = _class(like._jdf).split(".")  # since Spark 4.0 there are two
+    """Creates a DataFrame of a plan, in the session of `like`."""
+    names = _class(like._jdf).split(".")  # two classes since Spark 4.0
     maker = reduce(getattr, names, like.sparkSession._jvm)
     return type(like)(maker.ofRows(like._jdf.sparkSession(), plan), like.sparkSession)
 

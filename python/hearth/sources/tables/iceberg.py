@@ -39,8 +39,9 @@ _HINT = "metadata/version-hint.text"
 
 @dataclass(frozen=True)
 class IcebergSource(TableSource):
-    """An Iceberg table, not pinned yet. `snapshot_id` or `as_of`; neither: the current snapshot.
-    `table`: pyiceberg's, if the user has loaded it; `uri` is then its name."""
+    """An Iceberg table, not pinned yet; without `snapshot_id` and `as_of`, the current snapshot.
+    `table`: pyiceberg's, if the user has loaded it; `uri` is then its name.
+    """
 
     snapshot_id: int | None = None
     as_of: str | datetime | None = None
@@ -93,14 +94,14 @@ class IcebergSource(TableSource):
 
 @contextmanager
 def _errors(uri: str) -> Iterator[None]:
-    """Converts errors of pyiceberg to one line that names the table."""
+    """Converts pyiceberg's errors to one-line errors that name the table."""
     try:
         yield
     except ImportError:
         raise
     except FileNotFoundError as error:
         raise NotFoundError(f"the Iceberg table {uri} cannot be read: {error}") from error
-    except Exception as error:  # pyiceberg's are not derived from OSError or ValueError
+    except Exception as error:  # pyiceberg's do not derive from OSError or ValueError
         said = str(error).partition("\n")[0] or type(error).__name__
         if "equality deletes" in said:
             said = "it has equality deletes, which are not supported: rewrite its data files first"
@@ -108,7 +109,7 @@ def _errors(uri: str) -> Iterator[None]:
 
 
 def _loaded(uri: str, spark: Any) -> Table:
-    """The table of a name in a catalog, a folder, or a metadata file."""
+    """Loads a table by its name in a catalog, its folder, or its metadata file."""
     from pyiceberg.catalog import load_catalog
     from pyiceberg.catalog.noop import NoopCatalog
     from pyiceberg.serializers import FromInputFile
@@ -139,7 +140,7 @@ def _of_spark(name: str, spark: Any) -> str | None:
     try:
         times = [(at, i, file) for i, (at, file) in enumerate(spark.sql(text).collect())]
         return whole_path(max(times)[-1])
-    except Exception:  # no such Iceberg table: pyiceberg's catalogs may have it
+    except Exception:  # Spark has no such table: try pyiceberg's catalogs
         return None
 
 
@@ -171,14 +172,14 @@ def _columns(schema: Schema, table: Table) -> tuple[Column, ...]:
 
 
 def _mapped(fields: Iterable[Any]) -> Iterator[tuple[int, tuple[str, ...]]]:
-    """The names of each field in files without ids, by id."""
+    """By field id, the field's possible names in files without ids."""
     for field in fields:
         yield field.field_id, tuple(field.names)
         yield from _mapped(field.fields)
 
 
 def _column(field: Any, kind: pa.DataType, names: Mapping[int, tuple[str, ...]]) -> Column:
-    """The column of a pyiceberg field."""
+    """Converts a pyiceberg field to a column."""
     try:
         found = plain(kind)
     except ValueError as error:
@@ -227,7 +228,7 @@ def _files(tasks: Iterable[FileScanTask], schema: Schema, table: Table) -> Itera
 
 
 def _deletes(location: str, kind: str, files: FileIO) -> dict[str, np.ndarray]:
-    """Deleted rows by data file, from a file of positional deletes or deletion vectors."""
+    """Reads deleted rows, by data file, from a file of positional deletes or deletion vectors."""
     from pyiceberg.table.deletion_vector import deletion_vectors_from_puffin_file
     from pyiceberg.table.puffin import PuffinFile
 

@@ -1,4 +1,4 @@
-"""pyiceberg's file access through the driver's clients."""
+"""Implements pyiceberg's file access with the driver's clients."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from hearth.sources.tables.table_source import read_whole
 
 
 class DriverFileIO(FileIO):
-    """Reads metadata files whole; writes nothing. Any thread."""
+    """Reads whole metadata files; cannot write. Thread-safe."""
 
     def __init__(self, lister: Any):
-        """`lister`: as of served(), for remote URIs."""
+        """`lister`: the client from served(), for remote URIs."""
         super().__init__({})
         self._lister = lister
 

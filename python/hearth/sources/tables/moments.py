@@ -8,14 +8,14 @@ from hearth.errors import invalid
 
 
 def moment(name: str, value: str | datetime) -> datetime:
-    """A time with its zone.
+    """Parses a time with its time zone.
 
     Args:
-        name: of the argument, for messages.
+        name: the argument's name, for messages.
         value: a datetime, or a text such as 2026-11-27T12:00:00+00:00.
 
     Raises:
-        ValueError: it is not a timestamp, or has no zone.
+        ValueError: it is not a timestamp, or has no time zone.
     """
     try:
         found = value if isinstance(value, datetime) else datetime.fromisoformat(value)

@@ -13,13 +13,12 @@ _NAME = re.compile(r"(\w|-)+(\.(\w|-)+){0,2}")
 
 
 def is_name(uri: str) -> bool:
-    """Whether it is the name of a table (table, schema.table, catalog.schema.table), rather than a
-    path or URI."""
+    """Whether `uri` is a name (table, schema.table or catalog.schema.table), not a path or URI."""
     return _NAME.fullmatch(uri) is not None and not os.path.exists(uri)
 
 
 def location_of(uri: str, system: str, spark: Any) -> str:
-    """The folder of a table given by name; a path or URI unchanged.
+    """Converts a table's name to its folder; returns a path or URI unchanged.
 
     Args:
         uri: a path, a URI or a name.
@@ -41,17 +40,17 @@ def location_of(uri: str, system: str, spark: Any) -> str:
 
 
 def quoted(name: str) -> str:
-    """The name in SQL's quotes."""
+    """Quotes the name for SQL."""
     return ".".join(f"`{part}`" for part in name.split("."))
 
 
 def described(name: str, spark: Any, partition: str = "") -> dict[str, str]:
-    """The rows of DESCRIBE EXTENDED for a table or partition, by name: Type, Provider, Location and
+    """The result of DESCRIBE EXTENDED for a table or partition: Type, Provider, Location and
     others.
 
     Args:
-        name: quoted for SQL.
-        partition: in SQL: PARTITION (day='1').
+        name: the table's name, quoted for SQL.
+        partition: the partition in SQL, such as PARTITION (day='1').
 
     Raises:
         ValueError: there is no such table or partition.
@@ -63,7 +62,7 @@ def described(name: str, spark: Any, partition: str = "") -> dict[str, str]:
         named = name.replace("`", "")
         raise invalid(f"Spark has no table {named}: {said}") from error
     found: dict[str, str] = {}
-    below = False  # the columns, which may have any name
+    below = False  # skip the columns, which may have any name
     for row in rows:
         below = below or row[0].startswith("# Detailed")
         if below:
@@ -74,7 +73,8 @@ def described(name: str, spark: Any, partition: str = "") -> dict[str, str]:
 
 
 def uri_of(location: str) -> str:
-    """A location of Hadoop's Path, which encodes nothing, as a URI of hearth.files, which decodes
-    local ones."""
+    """Converts a location of Hadoop's Path to a URI of hearth.files, in which local paths are
+    percent-encoded.
+    """
     local = location.removeprefix("file://").removeprefix("file:")
     return location if local == location else f"file:{quote(local)}"

@@ -1,4 +1,4 @@
-"""The base of sources of tables."""
+"""The base class of table sources."""
 
 from __future__ import annotations
 
@@ -16,25 +16,27 @@ from hearth.sources.tables.format import TableFormat
 
 @dataclass(frozen=True)
 class TableSource:
-    """A table, not pinned yet: pin() returns a FileSource of a version's data files, and the other
-    methods of Source raise ValueError. `columns`, `spool`: as of FileSource."""
+    """An unpinned table: pin() returns a FileSource of a version's data files, other methods of
+    Source raise ValueError. `columns`, `spool`: see FileSource.
+    """
 
     uri: str
     columns: tuple[tuple[str, str], ...] = ()
     spool: bool = True
 
     def pin(self, spark: Any = None) -> FileSource:
-        """The source of the data files of the table's version.
+        """A source of the data files of the table's version.
 
         Raises:
             ImportError: the table's library is missing.
-            ValueError, OSError, HearthError: as for Source.pin().
+            ValueError, OSError, HearthError: like Source.pin().
         """
         raise NotImplementedError
 
     def resumed(self, version: str) -> TableSource:
-        """The source for a resumed run that read `version`, a FileSource.version; a version of
-        the user's takes precedence."""
+        """The source to resume a run that read `version`, a FileSource.version; a version that the
+        user named takes precedence.
+        """
         raise NotImplementedError
 
     def pinned(self, kind: TableFormat, version: str, files: Sequence[DataFile]) -> FileSource:
@@ -50,7 +52,7 @@ class TableSource:
 
 
 def needed(module: str, extra: str) -> Any:
-    """A module of an optional package. Raises ImportError that names what to install."""
+    """Imports a module of an optional package. Raises ImportError that says what to install."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
@@ -61,7 +63,7 @@ def needed(module: str, extra: str) -> Any:
 
 
 def read_whole(uri: str, lister: Any) -> bytes:
-    """The content of a small file. `lister`: as of served()."""
+    """Reads a small file. `lister`: the client from served()."""
     if lister is not None:
         return bytes(lister.read(uri))
     file = open_uri(uri)

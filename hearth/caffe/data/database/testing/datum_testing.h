@@ -1,4 +1,4 @@
-// For tests: batches of Datum records.
+// Test helpers for batches of Datum records.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace hearth::caffe {
 
-// The batch as its receiver sees it; null if it is empty.
+// The batch as imported by a receiver; null if it is empty.
 inline std::shared_ptr<const batch::BatchView> ViewOf(
     const std::shared_ptr<const DatumBatch>& batch) {
   if (batch == nullptr) return nullptr;

@@ -1,4 +1,5 @@
-// Definitions that nccl.h needs from the CUDA headers, which the wheels contain only in part.
+// Definitions that nccl.h needs from the CUDA headers, because the wheels contain only some of the
+// headers.
 #pragma once
 
 #define CUDART_VERSION 0

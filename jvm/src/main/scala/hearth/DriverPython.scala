@@ -3,7 +3,7 @@ package hearth
 import java.io.File
 import java.lang.ProcessBuilder.Redirect
 
-/** Chooses the Python of the driver's process, like Spark does, and starts it. */
+/** Chooses the Python interpreter for the driver's process, as Spark does, and starts it. */
 private[hearth] final class DriverPython(settings: String => Option[String]) {
   private val executors = setting("spark.pyspark.python")
 
@@ -13,9 +13,10 @@ private[hearth] final class DriverPython(settings: String => Option[String]) {
     .orElse(variable("PYSPARK_PYTHON"))
     .getOrElse("python3")
 
-  /** Starts it, to be the client of the gateway at `port`; it inherits this process's output.
+  /** Starts the interpreter as the client of the gateway at `port`. It inherits this process's
+    *output.
     *
-    * @throws HearthException there is no such program
+    * @throws HearthException if the interpreter does not exist
     */
   def start(port: Int, secret: String): Process = {
     val builder = new ProcessBuilder(program, "-c", DriverPython.Program)
@@ -35,7 +36,7 @@ private[hearth] final class DriverPython(settings: String => Option[String]) {
     }
   }
 
-  /** The reason for its end before it answered. */
+  /** The error of an interpreter that has ended before it connected. */
   def earlyEnd(status: Int): HearthException =
     DriverPython.Missing.get(status) match {
       case Some((name, remedy)) =>
@@ -47,7 +48,7 @@ private[hearth] final class DriverPython(settings: String => Option[String]) {
             "wrote on standard error says why")
     }
 
-  /** The user's modules, Spark's Python files, and the environment's path. */
+  /** The interpreter's module path: the user's modules, Spark's Python files, and PYTHONPATH. */
   private def path: Seq[String] = {
     val users = setting("spark.submit.pyFiles").toSeq.flatMap(_.split(","))
     users.map(_.stripPrefix("file:")).filter(_.nonEmpty) ++ sparkPython ++ variable("PYTHONPATH")
@@ -67,7 +68,7 @@ private object DriverPython {
   val Remedy = "name one that has it by spark.pyspark.driver.python or spark.pyspark.python " +
     "(or PYSPARK_DRIVER_PYTHON, PYSPARK_PYTHON)"
 
-  /** Required packages of the process, by the exit status for their absence. */
+  /** Packages that the process requires, by the exit status that it has without them. */
   val Missing = Map(
     98 -> ("hearth", "install hearth-spark there"),
     97 -> ("pyspark", "set SPARK_HOME, or install pyspark there in the version of this Spark"))

@@ -5,17 +5,18 @@ import scala.jdk.CollectionConverters._
 import com.fasterxml.jackson.core.json.JsonReadFeature
 import com.fasterxml.jackson.databind.json.JsonMapper
 
-/** Plain values to and from Python: strings, numbers, booleans, and sequences and maps of these.
-  * Internal.
+/** Converts values that are exchanged with Python to and from JSON: strings, numbers, booleans, and
+  * sequences and maps of these. Internal.
   */
 object Json {
-  // Means may be NaN, which Python writes; what follows the first value is ignored.
+  // Accepts NaN because means may be NaN, which Python writes. Text after the first value is
+  // ignored.
   private val mapper =
     JsonMapper.builder().enable(JsonReadFeature.ALLOW_NON_NUMERIC_NUMBERS).build()
 
   def write(value: Any): String = mapper.writeValueAsString(plain(value))
 
-  /** Gives java.util's maps and lists. */
+  /** Returns maps and lists of java.util. */
   def read(text: String): Object = mapper.readValue(text, classOf[Object])
 
   private def plain(value: Any): Any = value match {

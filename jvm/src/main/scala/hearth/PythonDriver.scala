@@ -13,9 +13,10 @@ import org.apache.spark.scheduler.{SparkListener, SparkListenerApplicationEnd}
 import org.apache.spark.sql.{DataFrame, SparkSession}
 import py4j.ClientServer
 
-/** The Python process that runs the driver's logic: trainings, tests and extractions. It uses this
-  * JVM's Spark sessions and DataFrames through py4j, over an authenticated loopback connection. It
-  * always ends with the JVM, as its standard input is a pipe from here. Thread-safe.
+/** The Python process that runs the driver's logic: trainings, tests and extractions. It accesses
+  * this JVM's Spark sessions and DataFrames through py4j, over an authenticated loopback
+  * connection. It always ends when the JVM ends, because its standard input is a pipe from the JVM.
+  * Thread-safe.
   */
 final class PythonDriver private (python: DriverPython) extends AutoCloseable {
   private val inbox = new LinkedBlockingQueue[Option[Request]]
@@ -33,15 +34,15 @@ final class PythonDriver private (python: DriverPython) extends AutoCloseable {
 
   def isAlive: Boolean = process.isAlive
 
-  /** Returns Python's answer. Waits without a limit: a training may take days.
+  /** Returns Python's answer. Waits without a limit, because a training may take days.
     *
-    * @throws HearthException the request failed, or the process could not be started or has ended
-    * @throws InterruptedException this thread was interrupted; the request's jobs are cancelled
+    * @throws HearthException if the request fails, or the process cannot be started or has ended
+    * @throws InterruptedException if this thread is interrupted; the request's jobs are cancelled
     */
   def call(request: Request): Request.Answer = {
     pending.add(request)
     inbox.put(Some(request))
-    if (!process.isAlive) end() // there would be no answer
+    if (!process.isAlive) end() // otherwise the request would never be answered
     try {
       awaitBegin()
       request.answer.get()
@@ -79,7 +80,7 @@ final class PythonDriver private (python: DriverPython) extends AutoCloseable {
     server.shutdown()
   }
 
-  /** Ends the process; pending calls fail. */
+  /** Ends the process and makes pending calls fail. */
   override def close(): Unit = {
     closing = true
     inbox.put(None)
@@ -89,7 +90,7 @@ final class PythonDriver private (python: DriverPython) extends AutoCloseable {
   }
 }
 
-/** Requests for Python: the next one, or null at the end. */
+/** Python takes its requests from here: the next one, or null at the end. */
 final class Inbox private[hearth] (
     requests: LinkedBlockingQueue[Option[Request]], began: CompletableFuture[Unit]) {
   def take(): Request = {
@@ -98,7 +99,7 @@ final class Inbox private[hearth] (
   }
 }
 
-/** Calls into Python, for the public classes. Internal. */
+/** Calls into Python, used by the public classes. Internal. */
 object PythonDriver {
   private val BeginSeconds = 120L
   private val EndSeconds = 5L
@@ -107,8 +108,8 @@ object PythonDriver {
   private var current: Option[(SparkContext, PythonDriver)] = None
   private var ofProgram: Option[PythonDriver] = None
 
-  /** Python's answer to the request of that name, on the session of `frames`, else the active
-    * one. Throws as PythonDriver.call does.
+  /** Returns Python's answer to the request with that name. Uses the session of `frames`, else the
+    * active one. Throws as PythonDriver.call does.
     */
   def call(name: String, arguments: Map[String, Any], frames: DataFrame*): Request.Answer = {
     val session = frames.headOption.map(_.sparkSession).getOrElse(SparkSession.builder().getOrCreate())
@@ -118,7 +119,7 @@ object PythonDriver {
 
   /** Runs a command line in a separate process, which creates its SparkContext.
     *
-    * @throws HearthException what failed, in a line for the user
+    * @throws HearthException if the command fails; the message is one line for the user
     */
   def run(program: String, flags: Array[String]): Unit =
     try {
@@ -130,12 +131,13 @@ object PythonDriver {
       ()
     } catch {
       case error: HearthException =>
-        if (error.getCause == null) error.setStackTrace(Array.empty) // the message is complete
+        if (error.getCause == null) error.setStackTrace(Array.empty) // the message says everything
         throw error
     }
 
-  /** The process of a SparkContext, with the same lifetime, as features() is evaluated lazily. The
-    * process of a command line, which created the context, also serves user-defined sources.
+  /** Returns the process of a SparkContext. It lives as long as the context, because features() is
+    * evaluated lazily. If a command line's process has created the context, that process also
+    * serves user-defined sources.
     */
   private def of(context: SparkContext): PythonDriver = synchronized {
     ofProgram.filter(_.isAlive).getOrElse(ofContext(context))
@@ -160,7 +162,9 @@ object PythonDriver {
     bytes.map(byte => f"$byte%02x").mkString
   }
 
-  /** A server whose threads do not keep the JVM alive: daemon threads start daemon threads. */
+  /** Starts a server whose threads do not keep the JVM alive. They are daemon threads because a
+    * daemon thread starts them.
+    */
   private def serve(inbox: Inbox, secret: String): ClientServer = {
     val built = new CompletableFuture[ClientServer]
     val builder = new ClientServer.ClientServerBuilder(inbox)
@@ -168,7 +172,7 @@ object PythonDriver {
       .javaPort(0)
       .javaAddress(InetAddress.getLoopbackAddress)
     val starter = new Thread(() =>
-      try built.complete(builder.build()) // which starts it
+      try built.complete(builder.build()) // build() also starts the server
       catch { case error: Throwable => built.completeExceptionally(error) }, "hearth-python-server")
     starter.setDaemon(true)
     starter.start()
@@ -176,7 +180,8 @@ object PythonDriver {
   }
 
   private def rethrown(error: Throwable): Throwable = error match {
-    case known: HearthException => known.fillInStackTrace() // where the caller is
+    // Replaces the stack trace by the caller's.
+    case known: HearthException => known.fillInStackTrace()
     case other => other
   }
 }

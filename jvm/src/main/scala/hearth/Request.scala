@@ -8,10 +8,10 @@ import scala.util.Try
 import org.apache.spark.SparkContext
 import org.apache.spark.sql.{DataFrame, SparkSession}
 
-/** One call into the Python driver, made in the caller's thread and answered from a Python thread.
+/** One call into the Python driver, made in the caller's thread and answered by a Python thread.
   * Python calls its public methods through py4j.
   *
-  * @param arguments JSON; a DataFrame in it is its number in `frames`
+  * @param arguments JSON, in which a DataFrame is represented by its index in `frames`
   * @param session null if there is none yet
   */
 final class Request private[hearth] (
@@ -23,7 +23,7 @@ final class Request private[hearth] (
     key -> context.map(_.getLocalProperty(key)).orNull)
   private[hearth] val answer = new CompletableFuture[Request.Answer]
 
-  /** The tag of its Spark jobs. */
+  /** The tag of this request's Spark jobs. */
   private[hearth] val tag = s"hearth-jvm-${Request.numbers.incrementAndGet}"
 
   /** Applies the caller's job properties to this thread: group, pool and tags. */
@@ -32,18 +32,20 @@ final class Request private[hearth] (
     spark.addJobTag(tag)
   }
 
-  /** Ends it with JSON or a DataFrame. */
+  /** Completes the request with JSON or a DataFrame. */
   def succeed(json: String, frame: DataFrame): Unit =
     answer.complete(Request.Answer(Json.read(json), frame))
 
-  /** Ends it with a failure's fields as JSON. `trace`: Python's stack trace for a bug, else "". */
+  /** Completes the request with a failure's fields as JSON. `trace` is Python's stack trace if the
+    * failure is a bug, else "".
+    */
   def fail(json: String, trace: String, cause: Throwable): Unit = {
     val shown = if (cause == null && trace.nonEmpty) new RuntimeException(trace) else cause
     answer.completeExceptionally(HearthException.of(json, shown))
   }
 
-  /** Cancels the Spark jobs of this request, including later ones, until Python has answered.
-    * Returns at once.
+  /** Cancels the running Spark jobs of this request, and those that it still starts, until Python
+    * has answered. Returns at once.
     */
   private[hearth] def cancel(): Unit = context.foreach { spark =>
     val thread = new Thread(() =>
@@ -55,9 +57,9 @@ final class Request private[hearth] (
     thread.start()
   }
 
-  /** Cancels its running Spark jobs. */
+  /** Cancels the running Spark jobs of this request. */
   private[hearth] def cancelJobs(): Unit = context.foreach { spark =>
-    Try(spark.cancelJobsWithTag(tag)) // it may be stopping
+    Try(spark.cancelJobsWithTag(tag)) // fails if the context is stopping
   }
 }
 

@@ -34,7 +34,7 @@ public final class DigitsInJava {
             + " from features f join rows r on SampleID = id").head();
     say("joined", joined.mkString(" "));
 
-    // Spark evaluates features lazily, and throws then.
+    // Spark evaluates features lazily, so count() throws.
     Dataset<Row> odd = rows.selectExpr("id", "map(label, label) as label", "image");
     try {
       cos.features(DataSource.fromDataFrame(conf, odd, false)).count();
@@ -47,7 +47,7 @@ public final class DigitsInJava {
     own.set("modelPath", args[1]).set("features", new String[] {"ip1"});
     DataSource<?, ?> made = DataSource.getSource(own, false);
     say("own", made.getClass().getSimpleName() + " " + cos.features(made).count());
-    // No context.stop(): the JVM still exits, and its Python with it.
+    // Does not call context.stop(): the JVM must exit anyway, and its Python process with it.
   }
 
   private static void say(String name, Object value) {

@@ -7,7 +7,7 @@ import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.SparkSession;
 
-/** The rows of the table that a CoSData layer names, without those of one digit. */
+/** The rows of the table that a CoSData layer names, without the rows of one digit. */
 public final class DigitsOfAFrame extends DataSource<Object, Object> {
   public DigitsOfAFrame(Config conf, int layerId, boolean isTrain) {
     super(conf, layerId, isTrain);

@@ -8,7 +8,8 @@ import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.functions.col
 import org.apache.spark.sql.types.StructType
 
-/** The program of tests/spark/test_jvm.py, which reads the RESULT lines and kills on request.
+/** The program of tests/spark/test_jvm.py, which reads its RESULT lines and kills processes on
+  *request.
   *
   * Arguments: a short solver, its model, an endless solver, a solver that is wrong, the net's table,
   * a SavedModel, a folder for TFRecord files, the solver of a net that names DigitsOfAnRdd, and
@@ -68,7 +69,7 @@ object DigitsInScala {
     say("schema", features.schema.fields.map(field => s"${field.name}:${field.dataType.sql}").mkString(" "))
   }
 
-  /** Trains and tests with a user-defined source of an RDD. */
+  /** Trains and tests with a user-defined source that returns an RDD. */
   private def ownSource(cos: CaffeOnSpark, conf: Config): String = {
     cos.train(DataSource.getSource(conf, true))
     val held = DataSource.getSource(conf, false)
@@ -88,7 +89,7 @@ object DigitsInScala {
     s"${types.mkString(" ")} ${made.collect().map(_.getFloat(0)).sorted.mkString(",")}"
   }
 
-  /** The groups of the Spark jobs that `work` runs. */
+  /** Returns the number of Spark jobs that `work` runs in the caller's job group. */
   private def group(sc: SparkContext)(work: => Unit): String = {
     sc.setJobGroup("digits", "as the caller calls it")
     work
@@ -96,7 +97,7 @@ object DigitsInScala {
     sc.statusTracker.getJobIdsForGroup("digits").length.toString
   }
 
-  /** The fields of the exception of `work`. */
+  /** Returns the fields of the exception that `work` throws. */
   private def failure(work: => Any): String =
     try s"none, but $work"
     catch {
@@ -105,7 +106,9 @@ object DigitsInScala {
         s"code=${e.code} rank=${e.rank} lost=${e.lost} host=${e.host.nonEmpty} ${e.getMessage}"
     }
 
-  /** The result of `work` in a thread that is interrupted during a Spark job. */
+  /** Runs `work` in a thread that is interrupted during a Spark job; returns the name of the
+    * exception.
+    */
   private def interrupted(sc: SparkContext, work: => Unit): String = {
     var end = "none"
     val thread = new Thread(() =>

@@ -16,7 +16,7 @@ class DigitsOfAnRdd(conf: Config, layerId: Int, isTrain: Boolean)
     }
 }
 
-/** The same for a CoSData layer: a value for each top. */
+/** Like DigitsOfAnRdd, for a CoSData layer: a value for each top. */
 class PairsOfAnRdd(conf: Config, layerId: Int, isTrain: Boolean)
     extends DataSource[(String, Array[Any]), AnyRef](conf, layerId, isTrain, null) {
   override def makeRDD(sc: SparkContext): RDD[(String, Array[Any])] =

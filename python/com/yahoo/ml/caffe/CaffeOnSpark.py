@@ -11,7 +11,8 @@ __all__ = ["CaffeOnSpark"]
 
 
 class CaffeOnSpark(caffeonspark.CaffeOnSpark):
-    """hearth.caffeonspark.CaffeOnSpark, made as older programs do: with an SQLContext, too."""
+    """hearth.caffeonspark.CaffeOnSpark with the constructor of older programs, which also pass an
+    SQLContext."""
 
     def __init__(
         self,
@@ -19,5 +20,6 @@ class CaffeOnSpark(caffeonspark.CaffeOnSpark):
         sqlContext: Any = None,
         on_event: Callable[[dict[str, Any]], None] | None = None,
     ):
-        """`sqlContext` is not needed; the others as hearth.caffeonspark.CaffeOnSpark has them."""
+        """`sqlContext` is ignored; the other arguments are those of
+        hearth.caffeonspark.CaffeOnSpark."""
         super().__init__(sc, on_event)

@@ -8,8 +8,8 @@ __all__ = ["registerContext", "registerSQLContext"]
 
 
 def registerContext(sc: Any) -> None:
-    """There is nothing to register: each class takes the context that it is given."""
+    """Does nothing, because each class uses the context that is passed to it."""
 
 
 def registerSQLContext(sqlContext: Any) -> None:
-    """There is nothing to register."""
+    """Does nothing."""

@@ -1,4 +1,4 @@
-"""The driver's side of datasets: assigns partitions to ranks and delivers their rows."""
+"""The driver's side of datasets: assigns partitions to ranks, and sends them the rows."""
 
 from __future__ import annotations
 
@@ -25,17 +25,19 @@ from hearth.sources.tables.frames import frame_identity
 from hearth.spark.arrow_map import map_in_arrow
 from hearth.spark.job import SparkJob
 from hearth.spark.session_conf import session_conf
+from hearth.spark.stage_columns import columns_at
 
 if TYPE_CHECKING:
     from hearth.cluster.driver.start import ClusterStart
 
 logger = logging.getLogger(__name__)
 
-# Partitions of a frame: divisible by many numbers of ranks.
+# Number of partitions of a frame. It has many divisors, so that ranks get equal shares.
 _FRAME_PARTITIONS = 48
-# Tasks that deliver a shuffled frame: several, as some take longer, and more cores may come.
+# Tasks per core that deliver a shuffled frame: several, because some take longer, and cores may be
+# added.
 _TASKS_PER_CORE = 4
-# Approximate number of messages that report complete partitions to the ranks.
+# Approximate number of messages by which ranks are informed of complete partitions.
 _PARTS = 48
 # Hash of an empty partition.
 _NO_ROWS = "0" * 16
@@ -43,31 +45,31 @@ _NO_ROWS = "0" * 16
 
 @dataclass
 class Plan:
-    """One dataset, divided into partitions that do not depend on the number of ranks."""
+    """The partitions of one dataset, which do not depend on the number of ranks."""
 
     name: str
     partitions: int
-    frame: Any = None  # a DataFrame with that many partitions
+    frame: Any = None  # a DataFrame with `partitions` partitions
     conf: dict[str, str] = field(default_factory=dict)  # settings under which Spark plans the frame
     source: Any = None  # files with their splits, read by the ranks
     identity: str = ""
     spool: bool = True  # False: ranks read the source again in each epoch
     deterministic: bool = True  # False: recomputed rows may differ
-    shuffled: bool = False  # the frame ends in a shuffle and a sort of ours
+    shuffled: bool = False  # divided_rows() has added a shuffle and a sort
     columns: tuple[str, ...] = ()
-    # Types by name of columns that are not delivered, as nodes do not support them.
+    # Types by name of the columns that are not delivered, because nodes do not support them.
     left_out: dict[str, str] = field(default_factory=dict)
-    # (rows, their hash) of each partition that was complete in any start of the nodes.
+    # (number of rows, their hash) of each partition that a start of the nodes has completed.
     known: dict[int, tuple[int, str]] = field(default_factory=dict)
 
     def keeps(self) -> bool:
-        """Whether files of an earlier start may be combined with recomputed rows."""
+        """Whether nodes may combine partition files of an earlier start with recomputed rows."""
         every = len(self.known) == self.partitions
         return self.deterministic or (every and all(digest for _, digest in self.known.values()))
 
     def check(self, partition: int, rows: int, digest: str) -> str:
-        """Why a partition differs from that of an earlier start; "" if it is the same, or the
-        first."""
+        """Compares a complete partition with that of earlier starts. Returns how they differ; "" if
+        they do not, or there was none."""
         had, before = self.known.setdefault(partition, (rows, digest))
         if had == rows and (before == digest or not before or not digest):
             self.known[partition] = rows, before or digest
@@ -87,7 +89,7 @@ class Plan:
         return owners(self.source.splits(), hosts, len(hosts))
 
     def described(self) -> dict[str, Any]:
-        """Values by names such as "dataset.train.rows"."""
+        """Known facts about the dataset's rows, by names such as "dataset.train.rows"."""
         found: dict[str, Any] = {"version": self.identity}
         if self.source is not None:
             found["uri"] = getattr(self.source, "uri", "")
@@ -99,7 +101,7 @@ class Plan:
         return {f"dataset.{self.name}.{key}": value for key, value in found.items()}
 
     def packed_source(self) -> str:
-        """The source as text for a node's readers; empty for a frame."""
+        """The source, serialized as text for a node's readers; empty for a frame."""
         if self.source is None:
             return ""
         from pyspark import cloudpickle
@@ -111,13 +113,13 @@ class Datasets:
     """All datasets of one cluster. begin() is called at each start of its nodes."""
 
     def __init__(self, spark: Any, rows: Mapping[str, Any], ranks: int, folder: str = ""):
-        """Plans them.
+        """Plans the datasets.
 
         Args:
-            spark: spark_access().
+            spark: a spark_access().
             rows: a DataFrame, or a source of hearth.data, by name.
             ranks: maximum number of nodes that take rows.
-            folder: the checkpoints' folder, where the plan is stored.
+            folder: the folder for checkpoints, where the plan is stored; empty: not stored.
 
         Raises:
             TypeError: an unsupported type of rows.
@@ -154,8 +156,11 @@ class Datasets:
         session = self._spark.session
         left_out = uncarried(rows.schema)
         _check_some_left(name, left_out, len(rows.columns))
-        rows = _without(rows, left_out) if left_out else rows
-        # A resumed run may have other cores, but needs the same rows in its partitions.
+        if left_out:  # by position, because Spark ignores case in names
+            named = enumerate(rows.columns)
+            rows = columns_at(rows, [at for at, column in named if column not in left_out])
+        # A resumed run may have another number of cores, but its partitions must have the same
+        # rows.
         conf = launch_conf(session, partitions, frames.values(), pieces=partitions)
         with session_conf(session, conf):
             frame, shuffled = divided_rows(rows, partitions)
@@ -173,7 +178,7 @@ class Datasets:
         return {k: v for plan in self.plans.values() for k, v in plan.described().items()}
 
     def meta(self) -> dict[str, Message]:
-        """Start parameters of nodes: each dataset's source as text, "" for a frame."""
+        """Parameters for the start of nodes: each dataset's source as text, "" for a frame."""
         return {
             name: {"source": plan.packed_source(), "spool": plan.spool}
             for name, plan in self.plans.items()
@@ -185,8 +190,8 @@ class Datasets:
         return "delivering rows: " + ", ".join(filter(None, parts)) if any(parts) else ""
 
     def begin(self, running: ClusterStart, nodes: Sequence[Mapping[str, Any]]) -> None:
-        """Sends the nodes of a start the owners of the partitions, and delivers the rows in the
-        background. If that fails, the cluster fails with the reason.
+        """Sends each partition's owner to the nodes of a start, and delivers rows in the
+        background. If a delivery fails, the cluster fails with the reason.
         """
         fed = roles.fed_nodes(nodes)
         hosts = [frozenset((node["host"], node["host_name"])) for node in fed]
@@ -215,7 +220,7 @@ class Datasets:
             threading.Thread(target=show, name="hearth-deliveries", daemon=True).start()
 
     def _show(self, running: ClusterStart) -> None:
-        """Shows the progress of deliveries until they, or the cluster, have ended."""
+        """Shows the progress of deliveries until they or the cluster have ended."""
         watch = running.watch
         with PaceLine(self.line):
             watch.wait(lambda: watch.closing or not self.line(), None)
@@ -233,7 +238,7 @@ class Delivery:
         self._totals_sent = False
 
     def line(self) -> str:
-        """How many partitions are delivered; "" if all are, or none will be."""
+        """Number of delivered partitions; "" once all are, or if ranks do not spool rows."""
         plan = self._plan
         with self._lock:
             known, rows = len(self._known), sum(rows for rows, _ in self._known.values())
@@ -242,7 +247,7 @@ class Delivery:
         return f"{plan.name} {known} of {plan.partitions} partitions ({rows:,} rows)"
 
     def note(self, event: Message) -> None:
-        """Records that a node has all rows of a partition."""
+        """Handles a node's event: it has received all rows of a partition."""
         partition, rows, digest = event["partition"], event["rows"], event["hash"]
         with self._lock:
             self._known[partition] = rows, digest
@@ -258,11 +263,11 @@ class Delivery:
             self._running.fail(changed)
         elif over:
             self.report_totals()
-        elif some:  # from now on part of saved states
+        elif some:  # ranks include them in saved states from now on
             self._send({"op": "dataset_counted", "counted": some})
 
     def end(self, job: SparkJob) -> None:
-        """Called when the job that delivers a frame has ended."""
+        """Handles the end of the job that delivers a frame."""
         if job.error is None:
             with self._lock:
                 for partition, rows, digest in job.result:
@@ -276,12 +281,13 @@ class Delivery:
         self._running.fail(reason)
 
     def report_totals(self) -> None:
-        """Reports the row counts of all partitions to the ranks, once all are delivered."""
+        """Sends the ranks the number of rows of each partition, once all partitions are
+        delivered."""
         with self._lock:
             if self._totals_sent:
                 return
             self._totals_sent = True
-            # Spark runs no tasks for partitions known to be empty.
+            # Spark runs no task for a partition that it knows to be empty.
             each = [self._known.get(p, (0, _NO_ROWS)) for p in range(self._plan.partitions)]
             for partition, known in enumerate(each):
                 self._plan.known.setdefault(partition, known)
@@ -310,8 +316,7 @@ def _deliver(session: Any, plan: Plan, spec: DatasetSpec) -> list[tuple[int, int
 
 
 def _attempt_of(session: Any) -> tuple[str, str]:
-    """The application's id, and the attempt of the resource manager to run its driver; "" if
-    unknown."""
+    """The application's id, and the number of the driver's attempt; "" if unknown."""
     return session.conf.get("spark.app.id", ""), session.conf.get("spark.app.attempt.id", "")
 
 
@@ -353,13 +358,14 @@ def _check_frame(name: str, frame: Any) -> None:
 
 
 def _carried_source(name: str, source: Any) -> tuple[Any, dict[str, str]]:
-    """The source without columns that nodes do not support, and their types by name."""
+    """(the source without the columns that nodes do not support, the types of these columns by
+    name)."""
     columns = source.schema().names
     left_out = uncarried_arrow(source.schema())
     _check_some_left(name, left_out, len(columns))
     if not left_out:
         return source, {}
-    if not hasattr(source, "select"):  # a user's own
+    if not hasattr(source, "select"):  # defined by the user
         column, kind = next(iter(left_out.items()))
         raise invalid(
             f"column {column!r} of dataset {name!r} has the type {kind}, which datasets do not "
@@ -368,14 +374,6 @@ def _carried_source(name: str, source: Any) -> tuple[Any, dict[str, str]]:
         )
     named = source.columns or [(column, column) for column in columns]
     return source.select([pair for pair in named if pair[1] not in left_out]), left_out
-
-
-def _without(frame: Any, left_out: Mapping[str, str]) -> Any:
-    """The frame's other columns, by position: Spark ignores case where it finds columns by name."""
-    names = frame.columns
-    kept = [i for i, name in enumerate(names) if name not in left_out]
-    numbered = frame.toDF(*(f"_{i}" for i in range(len(names))))
-    return numbered.select(*(f"_{i}" for i in kept)).toDF(*(names[i] for i in kept))
 
 
 def _check_some_left(name: str, left_out: Mapping[str, str], columns: int) -> None:

@@ -1,8 +1,8 @@
-"""Persists the driver's plan of datasets with a cluster's checkpoints: files, owners, and table
-versions.
+"""Stores the driver's plan of datasets in the folder of checkpoints: files, owners of partitions,
+and table versions.
 
-A driver that YARN restarts uses it to assign the same partitions to the same ranks, and reads the
-table versions of the checkpoints.
+A driver restarted by YARN reads it, so that ranks get the same partitions, of the same files and
+table versions, as when the checkpoints were written.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _VERSION = 1
 
 
 class StoredPlan:
-    """The plan of one cluster; without a folder it is only in memory. Not thread-safe."""
+    """The plan of one cluster; without a folder it is not stored. Not thread-safe."""
 
     def __init__(self, folder: str, attempt: Sequence[str] = ("", "")):
-        """Reads the plan in a folder of checkpoints (a path or URI; "": none).
+        """Reads the plan, if there is one.
 
         Args:
-            folder: the checkpoints' folder.
+            folder: path or URI of the folder for checkpoints; "": none.
             attempt: Spark's application id and driver attempt; "": unknown.
 
         Raises:
@@ -40,7 +40,7 @@ class StoredPlan:
         self._folder = folder
         self._attempt = list(attempt)
         self._known: dict[str, Any] = {}
-        self._tables: dict[str, Any] = {}  # uri and version, or "frame": versions by URI
+        self._tables: dict[str, Any] = {}  # {uri, version} or {frame: {uri: version}} by dataset
         self._files: dict[str, Any] = {}  # of this attempt
         self._before: dict[str, Any] = {}  # of the previous attempt
         self._is_written = True
@@ -55,8 +55,8 @@ class StoredPlan:
         return self._known.get(name, {}).get("partitions")
 
     def pinned(self, name: str, source: Any, spark: Any) -> Any:
-        """A dataset's source with a fixed list of files: those of a table's stored version, or of
-        the previous attempt if Spark has restarted this driver.
+        """A dataset's source, pinned to its current files; a table to its stored version; and if
+        YARN has restarted this driver, to the files of the previous attempt.
 
         Raises: as Source.pin().
         """
@@ -79,7 +79,8 @@ class StoredPlan:
         return source
 
     def pinned_frame(self, name: str, frame: Any) -> Any:
-        """A dataset's DataFrame with its tables pinned: in the versions that it had before.
+        """A dataset's DataFrame with its tables pinned to their stored versions, else to the
+        current ones.
 
         Raises: as pinned_frame() of hearth.sources.
         """
@@ -96,21 +97,22 @@ class StoredPlan:
         self._tables[name] = table
 
     def files(self, name: str, uri: str) -> list[Any] | None:
-        """The files of the dataset with this URI in the previous attempt; None if there was
-        none."""
+        """The files of a dataset in the previous attempt; None if unknown, or it had another
+        URI."""
         saved = self._before.get(name)
         if saved is None or saved[0] != uri:
             return None
         return json.loads(zlib.decompress(base64.b64decode(saved[1])))
 
     def note_files(self, name: str, uri: str, files: Sequence[Any]) -> None:
-        """Records the dataset's files; owners() stores them."""
+        """Records a dataset's files; the next owners() stores them."""
         packed = zlib.compress(json.dumps(files).encode())
         self._files[name] = [uri, base64.b64encode(packed).decode()]
         self._is_written = False
 
     def owners(self, name: str, ranks: int, partitions: int, plan: Callable[[], list[int]]) -> Any:
-        """The rank of each partition: as stored for `ranks` ranks, else plan(), which is stored.
+        """The rank of each partition: stored for `ranks` ranks before, else computed by plan() and
+        stored.
 
         Raises:
             HearthError: the plan cannot be written, or is corrupt.

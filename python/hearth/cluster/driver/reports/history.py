@@ -7,7 +7,7 @@ import threading
 SCHEMA = "step bigint, rank int, name string, value double, seconds double"
 Row = tuple[int, int | None, str, float, float]
 
-# Limit of rows of all metrics; above it, every second row of each metric is dropped.
+# Limit of the number of rows. A metric's series that exceeds its share loses every second row.
 _MOST = 500_000
 _LEAST_OF_SERIES = 100
 
@@ -20,7 +20,7 @@ class RunHistory:
         self._series: dict[tuple[int | None, str], list[tuple[int, float, float]]] = {}
 
     def add(self, rank: int | None, step: int, values: dict[str, float], seconds: float) -> None:
-        """Adds a report; `rank` is None for a node that is not a rank."""
+        """Adds a report. `rank`: None for nodes that are not ranks."""
         with self._lock:
             for name, value in values.items():
                 points = self._series.setdefault((rank, name), [])
@@ -36,8 +36,7 @@ class RunHistory:
                     points[:] = [point for point in points if point[0] <= step]
 
     def rows(self) -> list[Row]:
-        """The rows sorted by step, rank and name; several values of one metric in order of
-        arrival."""
+        """The rows, sorted by step, rank and name, then in order of arrival."""
         with self._lock:
             rows = [
                 (step, rank, name, value, seconds)

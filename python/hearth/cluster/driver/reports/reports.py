@@ -1,4 +1,4 @@
-"""Dispatches reports in the driver: history, progress line, page, event file, MLflow, callback."""
+"""Passes nodes' reports to the history, status line, page, event file, MLflow, and callback."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any, TypedDict
 
 from hearth.cluster import roles
 from hearth.cluster.driver.reports.history import RunHistory
-from hearth.cluster.driver.reports.line import Rate, ReportLine, line_of
+from hearth.cluster.driver.reports.status_line import Rate, ReportLine, line_of
 from hearth.cluster.report_values import unpacked_values
 from hearth.errors import invalid
 from hearth.monitoring.watch import Watch, watched
@@ -46,9 +46,8 @@ class Shown(TypedDict, total=False):
     """Keyword arguments of run() for output and reports in the driver.
 
     Attributes:
-        logs: the nodes whose output the driver's standard error shows, in addition to the
-            executors'
-            files: "rank0" (the default), "all" or "none".
+        logs: the nodes whose output is shown on the driver's standard error, in addition to the
+            executors' log files: "rank0" (the default), "all" or "none".
         log_dir: path or URI of a folder for TensorBoard's event file of rank 0's metrics.
         ui: serves a page with the metrics while the cluster runs, and prints the link.
         on_report: called in a thread of the driver with each Report of rank 0; if it returns False,
@@ -78,8 +77,8 @@ class ReportOptions:
         """For a run of main_fun(args, ctx).
 
         Raises:
-            TypeError: `shown` has a name that is not one of Shown.
-            ValueError: its `logs` are not known.
+            TypeError: `shown` has a key that Shown lacks.
+            ValueError: the value of `logs` is unknown.
         """
         if unknown := sorted(set(shown) - set(Shown.__annotations__)):
             raise TypeError(f"run() got an unexpected keyword argument {unknown[0]!r}")
@@ -91,8 +90,8 @@ class ReportOptions:
 
 
 class Reports:
-    """Reports of one cluster, across restarts. Thread-safe; nodes' messages are handled in a
-    separate thread, as callbacks and servers may be slow.
+    """Reports of one cluster, across restarts. Thread-safe. A separate thread handles them, because
+    callbacks and servers may be slow.
 
     Attributes:
         history: the rows of all metrics.
@@ -104,29 +103,29 @@ class Reports:
         template: Mapping[str, Sequence[int]],
         stop: Callable[[], None],
     ):
-        """`stop`: asks the ranks to stop. open() opens files and servers."""
+        """`stop`: asks the ranks to stop. Call open() before use."""
         self._options, self._stop = options, stop
         self._template = template
         self.history = RunHistory()
         self._queue: queue.SimpleQueue[tuple[str, Any, Any] | None] = queue.SimpleQueue()
         self._began = time.monotonic()
         self._stack = ExitStack()
-        self._watch: Watch | None = None
-        self._line: ReportLine | None = None
+        self._watch: Watch
+        self._line = ReportLine()
         self._rate = Rate()
         self._left_out = 0
         self._resuming: set[int | None] = set()  # ranks that have not reported since a restart
         self._thread: threading.Thread | None = None
 
     def open(self) -> None:
-        """Opens event file and page, once; later calls do nothing.
+        """Opens the event file and the page. Later calls do nothing.
 
         Raises:
             HearthError, OSError: the event file cannot be created.
         """
         if self._thread is not None:
             return
-        self._line, self._began = ReportLine(), time.monotonic()
+        self._began = time.monotonic()
         options = self._options
         page_and_file = watched(self._show_link, options.title, options.log_dir, options.ui)
         self._watch = self._stack.enter_context(page_and_file)
@@ -136,24 +135,24 @@ class Reports:
         self._thread.start()
 
     def begin(self, template: Mapping[str, Sequence[int]]) -> None:
-        """Called when nodes start, possibly with other ranks than before."""
+        """Notes that nodes start, possibly with other ranks than before."""
         self._queue.put(("begin", None, template))
 
     def note(self, node: int, event: dict[str, Any]) -> None:
-        """Takes a node's event."""
+        """Queues a node's event."""
         self._queue.put(("event", node, event))
 
     def note_restart(self, count: int, reason: str) -> None:
-        """Called before the nodes restart."""
+        """Notes that the nodes are about to restart."""
         self._queue.put(("restart", count, reason))
 
     def note_params(self, params: Mapping[str, Any]) -> None:
-        """Adds parameters known after the start, for MLflow, page and event file."""
+        """Adds parameters that are known only after the start, for MLflow, page and event file."""
         self._queue.put(("params", None, params))
 
     def close(self, error: BaseException | None = None) -> None:
-        """Handles pending messages, and closes files and servers. Never raises; idempotent."""
-        if self._thread is None or self._watch is None:
+        """Handles pending messages, then closes files and servers. Never raises; idempotent."""
+        if self._thread is None:
             return
         self._queue.put(None)
         self._thread.join(_END_S)
@@ -162,7 +161,7 @@ class Reports:
 
     def _watch_end(self, error: BaseException | None) -> None:
         try:
-            if error is None and self._watch is not None:
+            if error is None:
                 self._watch.end({})
             self._stack.__exit__(type(error) if error else None, error, None)
         except Exception as failed:
@@ -175,8 +174,7 @@ class Reports:
                 self._handle(*item)
             except Exception:  # a failed report must not affect later ones
                 logger.exception("cannot handle a report of the cluster's nodes")
-        if self._line is not None:
-            self._line.close()
+        self._line.close()
         if self._left_out:
             logger.warning(
                 "%d reports of metrics were dropped from the history: ranks report faster "
@@ -190,13 +188,11 @@ class Reports:
         elif kind == "restart":
             fed = len(roles.fed_ids(self._template))
             self._resuming = {None, *range(fed)}
-            self._show_event({"event": "restart", "generation": about, "reason": what})
+            self._watch({"event": "restart", "generation": about, "reason": what})
         elif kind == "params":
-            if self._watch is not None:
-                self._watch.params(what)
+            self._watch.params(what)
         elif what["event"] == "output":
-            if self._line is not None:
-                self._line.output(what["label"], what["lines"], what["left_out"])
+            self._line.output(what["label"], what["lines"], what["left_out"])
         else:
             self._left_out += what["left_out"]
             for report in what["reports"]:
@@ -220,7 +216,7 @@ class Reports:
     def _go_back(self, rank: int | None, step: int) -> None:
         self.history.go_back(rank, step)
         if rank == 0:
-            self._show_event({"event": "ready", "iteration": step})
+            self._watch({"event": "ready", "iteration": step})
 
     def _show(self, step: int, values: dict[str, float], seconds: float, rows: int) -> None:
         world = len(roles.fed_ids(self._template))
@@ -228,9 +224,8 @@ class Reports:
         rate = self._rate.value
         more = {"run/rows_per_s": rate} if news and rate is not None else {}
         named = {name: v if math.isfinite(v) else None for name, v in {**values, **more}.items()}
-        self._show_event({"event": "report", "step": step, "values": named, "seconds": seconds})
-        if self._line is not None:
-            self._line.show(line_of(step, values, rate))
+        self._watch({"event": "report", "step": step, "values": named, "seconds": seconds})
+        self._line.show(line_of(step, values, rate))
         if self._options.on_report is not None:
             self._call(Report(step, values, seconds, rate))
 
@@ -242,12 +237,8 @@ class Reports:
             logger.exception("on_report failed at step %d; it is called again", report.step)
 
     def _show_link(self, event: dict[str, Any]) -> None:
-        if event["event"] == "page" and self._line is not None:
+        if event["event"] == "page":
             self._line.show_event(event)
-
-    def _show_event(self, event: dict[str, Any]) -> None:
-        if self._watch is not None:
-            self._watch(event)
 
 
 def plain_params(args: Any) -> dict[str, Any]:

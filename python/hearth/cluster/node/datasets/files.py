@@ -1,8 +1,9 @@
-"""Partition files of a node, held by its supervisor: one unnamed file per attempt to write one.
+"""Partition files of a node, held by its supervisor: one unnamed file per attempt to write a
+partition.
 
 A writer (a Spark task, or a reader process of this host) appends batches and reports the committed
-size. The program maps the files. As the supervisor holds the descriptors, complete partitions
-outlive the program.
+size. The program maps the files. Complete partitions outlive the program, because the supervisor
+holds the descriptors.
 """
 
 from __future__ import annotations
@@ -22,12 +23,13 @@ from hearth.files.local_folders import spill_folder
 
 logger = logging.getLogger(__name__)
 
-# Attempt number of files that an earlier start of the cluster has written.
+# Attempt number of files that were adopted from an earlier start of the cluster.
 _ADOPTED = -1
-# Limit for the driver's assignment of partitions, and for reading adopted files.
+# Time limit until the driver has assigned the partitions, and adopted files have been verified.
 _PLAN_S = 550.0
 _DRAIN_BYTES = 1 << 20
-# Descriptor limit, one per partition file; above the default of most systems.
+# Descriptor limit to request, because each partition file needs one and most systems' default is
+# lower.
 _MAX_FILES = 65536
 
 
@@ -43,13 +45,13 @@ class CompleteFile:
     fd: int
 
     def message(self) -> Message:
-        """Its fields as a message, without the descriptor."""
+        """The fields as a message, without the descriptor."""
         fields = {key: value for key, value in vars(self).items() if key != "fd"}
         return {"op": "file", **fields}
 
     @classmethod
     def of(cls, message: Message, fd: int) -> CompleteFile:
-        """From a message() and its descriptor."""
+        """A file from its message() and descriptor."""
         fields = {key: value for key, value in message.items() if key != "op"}
         return cls(**fields, fd=fd)
 
@@ -71,7 +73,8 @@ class _Attempt:
 
 @dataclass
 class _Partition:
-    """`shown`: the attempt that the program reads; replaced only if its writer is lost."""
+    """`shown`: the attempt that the program reads; replaced only if its writer is lost, or if
+    another attempt completes first."""
 
     attempts: dict[int, _Attempt] = field(default_factory=dict)
     shown: _Attempt | None = None
@@ -106,7 +109,7 @@ class PartitionFiles:
                 partition.attempts[_ADOPTED] = partition.shown = attempt
 
     def complete(self) -> list[CompleteFile]:
-        """All complete files; this object still owns the descriptors."""
+        """All complete files; this object retains ownership of the descriptors."""
         with self._lock:
             shown = [(key, partition.shown) for key, partition in self._partitions.items()]
             return [
@@ -116,11 +119,11 @@ class PartitionFiles:
             ]
 
     def show_adopted(self, dataset: str, owned: Iterable[int]) -> set[int]:
-        """Passes the adopted partitions that the program owns to it. Closes the others, and those
-        that are corrupt. Writers of an adopted dataset wait for this.
+        """Passes each adopted partition in `owned` to the program; closes the others and the
+        corrupt ones. Writers of an adopted dataset wait until this is done.
 
         Returns:
-            the complete ones of `owned`.
+            the partitions of `owned` that are complete.
         """
         mine = set(owned)
         with self._lock:
@@ -146,7 +149,7 @@ class PartitionFiles:
         return {file.partition for file in found}
 
     def serve(self, channel: Channel, greeting: Message, remote: bool) -> None:
-        """Serves the connection of a writer until it has written its partition, or is lost."""
+        """Serves a writer's connection until the writer has written its partition, or is lost."""
         key = (str(greeting["dataset"]), int(greeting["partition"]))
         try:
             attempt = self._begin(key, int(greeting["attempt"]))
@@ -171,7 +174,7 @@ class PartitionFiles:
                 self._drop(key, attempt)
 
     def _begin(self, key: tuple[str, int], number: int) -> _Attempt | None:
-        """A new attempt, or the complete one; None if no more rows are needed."""
+        """Starts an attempt, or returns the complete one; None if no more rows are needed."""
         with self._lock:
             if not self._planned.wait_for(lambda: key[0] not in self._unplanned, _PLAN_S):
                 raise DeadlineExceededError(
@@ -187,14 +190,15 @@ class PartitionFiles:
             return attempt
 
     def _count(self, channel: Channel, key: tuple[str, int]) -> None:
-        """Counts rows that this node does not need, for ranks that wait for the total."""
+        """Makes the writer only count its rows: this node no longer needs them, but other ranks
+        wait for the total."""
         channel.send({"op": "over"})
         message, _ = channel.receive()
         self._report_rows(key, message["rows"], "")
         channel.send({"op": "kept"})
 
     def _follow(self, channel: Channel, key: tuple[str, int], attempt: _Attempt) -> None:
-        """Serves a writer of this host, which writes to the file itself."""
+        """Serves a writer on this host, which writes to the file directly."""
         channel.send({"op": "file"}, fds=(attempt.fd,))
         while True:
             message, _ = channel.receive()
@@ -204,7 +208,7 @@ class PartitionFiles:
                 return
 
     def _receive(self, channel: Channel, key: tuple[str, int], attempt: _Attempt) -> None:
-        """Writes the rows that a writer of another host sends."""
+        """Receives rows from a writer on another host, and writes them to the file."""
         from hearth.native._core import receive_partition
 
         channel.send({"op": "send"})
@@ -222,7 +226,7 @@ class PartitionFiles:
     def _commit(
         self, key: tuple[str, int], attempt: _Attempt, size: int, rows: int, digest: str
     ) -> None:
-        """Records the valid size of the attempt's file; a digest completes the attempt."""
+        """Records the valid size of the attempt's file; a nonempty digest completes the attempt."""
         with self._lock:
             attempt.size, attempt.rows, attempt.digest = size, rows, digest
             partition = self._partitions[key]
@@ -238,11 +242,13 @@ class PartitionFiles:
             self._report_rows(key, rows, digest)
 
     def _report_rows(self, key: tuple[str, int], rows: int, digest: str) -> None:
-        """Reports that a partition is complete; without a digest it was only counted."""
+        """Reports that a partition is complete; an empty digest means that its rows were only
+        counted."""
         self._report({"event": "dataset", **_named(key), "rows": rows, "hash": digest})
 
     def _drop(self, key: tuple[str, int], attempt: _Attempt) -> None:
-        """Drops an attempt whose writer was lost or came second; another attempt may replace it."""
+        """Drops an attempt whose writer was lost or finished second; shows another attempt if there
+        is one."""
         with self._lock:
             partition = self._partitions[key]
             partition.attempts.pop(attempt.number, None)
@@ -267,13 +273,13 @@ class PartitionFiles:
         self._notify_program(message, fds=(attempt.fd,) if with_file else ())
 
     def _notify_program(self, message: Message, fds: tuple[int, ...] = ()) -> None:
-        with suppress(OSError):  # the program has ended; its supervisor notices
+        with suppress(OSError):  # the program has ended; the supervisor detects that itself
             self._program.send(message, fds=fds)
 
 
 def _is_intact(key: tuple[str, int], attempt: _Attempt) -> bool:
     """Whether the rows in the file have the hash that their writer reported. Reads all rows, at
-    memory speed if cached."""
+    memory speed if they are cached."""
     from hearth.native._core import partition_hash
 
     try:
@@ -295,7 +301,8 @@ def _named(key: tuple[str, int]) -> Message:
 
 
 def _refuse(channel: Channel, reason: str) -> None:
-    """Sends a writer the reason why its rows are refused, and drains its rows until it reads it."""
+    """Sends a writer the reason for refusing its rows, then discards its rows until it
+    disconnects."""
     with suppress(OSError):
         channel.send({"error": reason})
         while os.read(channel.fileno(), _DRAIN_BYTES):
@@ -306,7 +313,7 @@ def _unnamed_file(folder: str) -> int:
     """Descriptor of an unnamed file, private to this user."""
     try:
         return os.open(folder, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
-    except OSError:  # not supported by overlay file systems and NFS
+    except OSError:  # overlay file systems and NFS do not support O_TMPFILE
         with tempfile.TemporaryFile(dir=folder) as file:
             return os.dup(file.fileno())
 

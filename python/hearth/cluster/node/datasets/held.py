@@ -1,4 +1,4 @@
-"""The supervisor's part in datasets: holds partition files and starts readers."""
+"""The supervisor's side of datasets: holds partition files and starts readers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hearth.cluster.node.datasets.reader import OnError, Reader
 
 
 class HeldDatasets:
-    """Used by the supervisor's thread; threads that serve writers use `files`."""
+    """Only the supervisor's thread calls these methods; threads that serve writers use `files`."""
 
     def __init__(self, job: Mapping[str, Any], program: Channel, report: Callable[[Message], None]):
         """`program`: the channel to the node's program; `report` sends an event to the driver.
@@ -24,12 +24,12 @@ class HeldDatasets:
             self.files.adopt(take_over(job["cluster"], job["keep_key"]))
 
     def plan(self, message: Message, node: Message, on_error: OnError) -> Message:
-        """Handles the driver's assignment of a dataset's partitions: starts to read this node's
-        files, if the source is files.
+        """Handles the driver's assignment of a dataset's partitions. Starts a reader of this node's
+        splits if the source consists of files.
 
         Args:
-            message: the driver's.
-            node: this node, for its readers.
+            message: the driver's message.
+            node: this node's fields, for readers to connect.
             on_error: see Reader.
 
         Returns:
@@ -56,6 +56,6 @@ class HeldDatasets:
             reader.close()
 
     def keep(self) -> None:
-        """Offers complete files to the next start of the cluster, until it can no longer come."""
+        """Offers complete files to the cluster's next start until they are no longer needed."""
         job = self._job
         keep(self.files.complete(), job["cluster"], job["keep_key"], job["executor_pid"])

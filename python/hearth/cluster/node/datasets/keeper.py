@@ -1,8 +1,8 @@
 """Holds the complete partition files of an ended supervisor for the cluster's next start.
 
-A supervisor that stops because the cluster restarts stays as a keeper. Supervisors that start
-on its host find it by its socket's name, prove that they belong to the same cluster, and take
-over the files.
+A supervisor that stops because the cluster restarts remains as a keeper. Supervisors that start on
+its host find it by its socket's name, prove that they belong to the same cluster, and take over the
+files.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from hearth.cluster.channel import Channel, handshake_terms
 from hearth.cluster.node.datasets.files import CompleteFile
 
 _SERVICE = "datasets"
-# How long to keep files for the cluster's next start; executors may take minutes.
+# How long to keep files for the cluster's next start; executors may take minutes to start.
 _KEEP_S = 3600.0
-# How long to stay after a supervisor has taken files: others on the host may follow.
+# How long to stay after a supervisor has taken the files, as others on the host may need them too.
 _LINGER_S = 30.0
 _CONNECT_S = 5.0
 _LISTENERS = "/proc/net/unix"
@@ -32,7 +32,7 @@ def keep(files: Iterable[CompleteFile], cluster: str, key: str, executor_pid: in
 
     Args:
         files: complete files.
-        cluster: its id.
+        cluster: the cluster's id.
         key: 64 hex digits shared by all starts of the cluster.
         executor_pid: the process whose end also ends the keeper.
     """
@@ -60,7 +60,7 @@ def take_over(cluster: str, key: str) -> list[CompleteFile]:
     """The files that keepers of this cluster hold on this host; the caller owns the descriptors."""
     found: list[CompleteFile] = []
     for name in _keepers(cluster):
-        # A keeper may end meanwhile: its rows are delivered again.
+        # If a keeper ends in the meantime, its rows are delivered again.
         with suppress(OSError, EOFError, ValueError, KeyError):
             found += _take(name, key)
     return found
@@ -93,10 +93,11 @@ def _keepers(cluster: str) -> list[str]:
 
 
 def _wait(executor_pid: int, taken: threading.Event) -> None:
-    """Waits until a while after the files were taken, a timeout, or the executor's end."""
+    """Waits until the files are taken or _KEEP_S have passed, then another _LINGER_S. Returns early
+    if the executor ends."""
     try:
         executor = os.pidfd_open(executor_pid)
-    except OSError:  # it has ended
+    except OSError:  # the executor has ended
         return
     ended = threading.Event()
 

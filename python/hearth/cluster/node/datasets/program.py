@@ -1,4 +1,4 @@
-"""The program's side of datasets: handles reports of its supervisor and of the driver."""
+"""The program's side of datasets: handles messages from its supervisor and the driver."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from hearth.rows.carried_types import not_carried
 if TYPE_CHECKING:
     from hearth.data.dataset import Dataset
 
-# Limit for the driver's assignment of partitions.
+# Time limit for the driver's assignment of partitions.
 _PLAN_S = 300.0
-# Limit for the next rows: Spark may be computing them.
+# Time limit for the next rows, which Spark may still be computing.
 _ROWS_S = 7 * 86400.0
 
 
@@ -83,8 +83,8 @@ class NodeDataset:
         return self._totals
 
     def known_partitions(self) -> list[list[Any] | None] | None:
-        """[rows, hash] of every partition, None for those unknown so far; None if none is
-        known."""
+        """[rows, hash] of every partition, with None for each unknown partition. Returns None if no
+        partition is known."""
         with self._changed:
             if self._totals is not None:
                 return [list(known) for known in zip(*self._totals, strict=True)]
@@ -97,7 +97,7 @@ class NodeDataset:
             raise ClusterError(self.failure)
 
     def note_rows(self, message: Message, fd: int) -> None:
-        """Records the committed size of a partition's file; owns the descriptor."""
+        """Records the committed size of a partition's file; takes ownership of the descriptor."""
         digest = message["hash"]
         self.rows.grow(
             message["partition"], message["attempt"], fd, message["bytes"], message["rows"],
@@ -110,14 +110,14 @@ class NodeDataset:
             self._counted |= {partition: [rows, digest] for partition, rows, digest in counted}
 
     def note_totals(self, rows: list[int], hashes: list[str]) -> None:
-        """Records the totals: all partitions are delivered."""
+        """Records the totals, once all partitions are delivered."""
         self.rows.set_totals(rows)
         with self._changed:
             self._totals = rows, hashes
             self._changed.notify_all()
 
     def fail(self, reason: str) -> None:
-        """Ends all waits with this reason."""
+        """Ends all waits, which raise ClusterError with this reason."""
         with self._changed:
             self.failure = self.failure or reason
             self._changed.notify_all()
@@ -125,7 +125,7 @@ class NodeDataset:
 
 
 class NodeDatasets:
-    """All datasets of a node; open() is thread-safe, one thread handles messages.
+    """All datasets of a node. open() is thread-safe; only one thread may call handle().
 
     Attributes:
         names: all names.
@@ -144,8 +144,8 @@ class NodeDatasets:
         self._failure = ""
 
     def open(self, name: str, columns: Sequence[str] | None = None) -> Dataset:
-        """The dataset, of which `columns` will be read (None: all); waits until the driver has
-        planned it.
+        """The dataset, for reading `columns` (None: all). Waits until the driver has assigned its
+        partitions.
 
         Raises:
             ValueError: an unknown dataset or column, a column of an unsupported type, or this node
@@ -185,7 +185,7 @@ class NodeDatasets:
                 )
 
     def handle(self, message: Message, fds: Sequence[int]) -> None:
-        """Handles a message of the supervisor; owns its descriptors."""
+        """Handles a message from the supervisor; takes ownership of its descriptors."""
         name, operation = message["dataset"], message["op"]
         if operation == "dataset_plan":
             self._plan(name, message)
@@ -199,7 +199,7 @@ class NodeDatasets:
         _note(dataset, message, fd)
 
     def fail(self, reason: str) -> None:
-        """Ends all waits after the cluster's failure."""
+        """Ends all waits with an error, because the cluster has failed."""
         with self._changed:
             self._failure = self._failure or reason
             self._changed.notify_all()
@@ -217,7 +217,7 @@ class NodeDatasets:
         )
         raise_file_limit()
         dataset: Any = NodeDataset(name, plan)
-        if text := message.get("source"):  # pickled in Spark's closure, passed on by the supervisor
+        if text := message.get("source"):  # trusted: the supervisor received it in Spark's closure
             dataset = StreamedDataset(name, plan, pickle.loads(base64.b64decode(text)))
         with self._changed:
             self._open[name] = dataset
@@ -230,7 +230,7 @@ class NodeDatasets:
 
 
 def _note(dataset: Any, message: Message, fd: int) -> None:
-    if isinstance(dataset, StreamedDataset):  # it knows the contents of its files
+    if isinstance(dataset, StreamedDataset):  # reads files whose contents it knows
         return
     try:
         if message["op"] == "dataset_rows":

@@ -1,7 +1,7 @@
 """The supervisor's side: forwards a program's reports and output to the driver, rate-limited.
 
-Output is copied to the supervisor's standard output and error, the executor's files, byte by byte;
-its lines also go to the driver if the cluster's `logs` includes this node.
+Output is copied unchanged to the supervisor's standard output and error, which are the executor's
+log files; its lines are also sent to the driver if the cluster's `logs` includes this node.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from hearth.cluster.node.reports.bounded import Bounded
-from hearth.cluster.node.reports.lines import Limit, Lines
+from hearth.cluster.node.reports.bounded_queue import Bounded
+from hearth.cluster.node.reports.output_lines import Limit, Lines
 
 # Interval of messages to the driver.
 PERIOD_S = 0.2
-# Interval for other ranks, whose reports are only for the history.
+# Interval for ranks other than 0, whose reports are only for the history.
 _OTHERS_PERIOD_S = 1.0
 _MOST_WAITING = 2000
 # Limits of one message, which is at most a megabyte.
@@ -45,9 +45,10 @@ class Relay:
         self._waiting = Bounded(_MOST_WAITING)
         self._lost = 0  # reports that the program dropped
         self._lines: list[str] = []
-        self._left_out = 0  # lines
+        self._left_out = 0  # lines above the rate limit
         self._limit = Limit()
-        self._pipes: dict[int, tuple[Lines, int]] = {}  # read end: (lines, own file)
+        # Read end: (lines, this process's stdout or stderr).
+        self._pipes: dict[int, tuple[Lines, int]] = {}
         self._ends: list[int] = []  # write ends, for the program
         if self._captures:
             for own in (1, 2):
@@ -66,7 +67,8 @@ class Relay:
         return dict(zip(("stdout", "stderr"), self._ends, strict=False))
 
     def start(self) -> None:
-        """Called after the program's start: closes its ends here, and starts the thread."""
+        """Called after the program's start: closes the program's ends of the pipes and the socket
+        in this process, and starts the thread."""
         self.program_end.close()
         for fd in self._ends:
             os.close(fd)
@@ -119,7 +121,7 @@ class Relay:
         return bool(len(self._waiting) or self._lines or self._left_out or self._lost)
 
     def _read(self, fd: int, flushing: bool = False) -> bool:
-        """Reads available data; False if there is none, or none will follow."""
+        """Reads available data. False at the end of data, or if there is none while flushing."""
         try:
             if fd == self._reports.fileno():
                 data = self._reports.recv(_READ_BYTES * 4)
@@ -159,7 +161,8 @@ class Relay:
         self._left_out += len(lines) - len(taken)
 
     def _print_here(self, own: int, lines: list[str]) -> None:
-        """Prints all lines with their rank: this process writes to the driver's terminal."""
+        """Prints all lines with their rank, because this process writes to the driver's
+        terminal."""
         _write_all(own, "".join(f"{self._label} {line}\n" for line in lines).encode())
 
     def _pass_on(self, everything: bool) -> None:
@@ -201,5 +204,5 @@ def _write_all(fd: int, data: bytes) -> None:
 def flush_own_output() -> None:
     """Called in the program: flushes its buffers to the pipes."""
     for stream in (sys.stdout, sys.stderr):
-        with suppress(Exception):  # a closed stream has nothing left
+        with suppress(Exception):  # a closed stream has nothing to flush
             stream.flush()

@@ -1,4 +1,4 @@
-"""Elastic programs, by the API of Horovod for tf.keras."""
+"""Horovod's API for elastic programs, with tf.keras."""
 
 from __future__ import annotations
 

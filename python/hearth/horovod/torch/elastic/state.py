@@ -50,7 +50,7 @@ class TorchState(ObjectState):
         self.save()
 
     def reset(self) -> None:
-        """Samplers redistribute the rest of the epoch."""
+        """Makes samplers redistribute the remaining rows of the epoch."""
         for part in self._parts.values():
             if isinstance(part, ElasticSampler):
                 part.reset()

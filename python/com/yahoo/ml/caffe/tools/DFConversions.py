@@ -1,4 +1,5 @@
-"""Captions and how a notebook shows them, for programs that import these from here."""
+"""Conversion of captions, and their display in notebooks, for programs that import them from
+here."""
 
 from hearth.caffeonspark.tools.DFConversions import DFConversions
 from hearth.tools.notebook import get_image, show_captions

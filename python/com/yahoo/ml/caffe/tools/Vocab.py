@@ -1,4 +1,4 @@
-"""The words of captions, for programs that import them from here."""
+"""The vocabulary of captions, for programs that import it from here."""
 
 from hearth.caffeonspark.tools.Vocab import Vocab
 

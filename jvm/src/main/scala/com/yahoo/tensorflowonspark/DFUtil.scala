@@ -6,11 +6,12 @@ import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.functions.col
 import org.apache.spark.sql.types.{BinaryType, StructType}
 
-/** TFRecord files of tf.train.Example as DataFrames, and back. */
+/** Reads TFRecord files of tf.train.Example as DataFrames and writes DataFrames as such files. */
 object DFUtil {
 
-  /** The rows of a folder of TFRecord files. Fields of `schemaHint` have its types, others
-    * those recorded by saveAsTFRecords or of the first record.
+  /** Returns the rows of a folder of TFRecord files. Fields in `schemaHint` get the types given
+    * there, others the types that saveAsTFRecords has recorded or, if it has recorded none, the
+    * types in the first example.
     */
   def loadTFRecords(inputDir: String, schemaHint: StructType = new StructType)(
       implicit @annotation.unused sc: SparkContext): DataFrame = {
@@ -24,7 +25,7 @@ object DFUtil {
     }: _*)
   }
 
-  /** Writes the rows into a new folder, a file for each partition. */
+  /** Writes the rows to a new folder, with one file per partition. */
   def saveAsTFRecords(df: DataFrame, outputDir: String): Unit = {
     PythonDriver.call("tensorflow.save", Map("folder" -> outputDir), df)
     ()

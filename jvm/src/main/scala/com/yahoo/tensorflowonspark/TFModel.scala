@@ -7,8 +7,8 @@ import org.apache.spark.ml.util.Identifiable
 import org.apache.spark.sql.{DataFrame, Dataset, Row, SparkSession}
 import org.apache.spark.sql.types.StructType
 
-/** Applies a SavedModel of TensorFlow to each row, as a stage of Spark ML. Runs in the
-  * executors' Python. Raises hearth.HearthException.
+/** Spark ML stage that applies a TensorFlow SavedModel to each row, in the executors' Python.
+  * Throws hearth.HearthException.
   */
 class TFModel(override val uid: String) extends Model[TFModel] {
   def this() = this(Identifiable.randomUID("TFModel"))
@@ -33,7 +33,7 @@ class TFModel(override val uid: String) extends Model[TFModel] {
   def getInputMapping: Map[String, String] = $(inputMapping)
   def getOutputMapping: Map[String, String] = $(outputMapping)
 
-  /** Only the outputs, one column each, evaluated lazily. */
+  /** Returns only the outputs, one column each, evaluated lazily. */
   override def transform(dataset: Dataset[_]): DataFrame = {
     val settings = Map[String, Any](
       "batchSize" -> $(batchSize), "model" -> $(model), "tag" -> $(tag),
@@ -41,7 +41,7 @@ class TFModel(override val uid: String) extends Model[TFModel] {
     PythonDriver.call("tensorflow.transform", settings, dataset.toDF()).frame
   }
 
-  /** Loads the model in a task, for the names of its outputs. */
+  /** Loads the model in a task to get the names of its outputs. */
   override def transformSchema(schema: StructType): StructType = {
     val none = java.util.Collections.emptyList[Row]
     transform(SparkSession.builder().getOrCreate().createDataFrame(none, schema)).schema

@@ -12,17 +12,17 @@ import org.apache.spark.sql.functions.udf
 
 /** Runs Caffe nets in Spark: trains, tests and extracts features on the executors of `sc`.
   *
-  * No process is left running after a call. All calls raise hearth.HearthException, whose fields
-  * have the failure and its location.
+  * No process is left running after a call. All methods throw hearth.HearthException, whose fields
+  * describe the failure and where it occurred.
   */
 class CaffeOnSpark(@transient val sc: SparkContext) extends Serializable {
   @transient val sqlContext: SQLContext = SparkSession.builder().getOrCreate().sqlContext
 
-  /** The first value of a blob, for SQL. */
+  /** SQL function that returns the first value of a blob. */
   val floatarray2doubleUDF: UserDefinedFunction =
     udf((values: Seq[Float]) => values.head.toDouble)
 
-  /** A blob as a vector for Spark ML. */
+  /** SQL function that converts a blob to a vector for Spark ML. */
   val floatarray2doublevectorUDF: UserDefinedFunction =
     udf((values: Seq[Float]) => Vectors.dense(values.map(_.toDouble).toArray): Vector)
 
@@ -32,14 +32,14 @@ class CaffeOnSpark(@transient val sc: SparkContext) extends Serializable {
     ()
   }
 
-  /** Trains, and validates every `test_interval` iterations: a row for each validation, a column
-    * (array<float>) for each output blob of the TEST net.
+  /** Trains, and validates every `test_interval` iterations. Returns one row per validation, with a
+    * column (array<float>) for each output blob of the TEST net.
     */
   def trainWithValidation(
       sourceTrain: DataSource[_, _], sourceValidation: DataSource[_, _]): DataFrame =
     ask("trainWithValidation", "train" -> sourceTrain, "validation" -> sourceValidation).frame
 
-  /** The mean of every output blob of the TEST net over all rows, in the net's order. */
+  /** Returns the mean of every output blob of the TEST net over all rows, in the net's order. */
   def test(source: DataSource[_, _]): Map[String, Seq[Double]] = {
     val means = ask("test", "source" -> source).value.asInstanceOf[java.util.List[java.util.List[_]]]
     ListMap.from(means.asScala.map { mean =>
@@ -48,9 +48,9 @@ class CaffeOnSpark(@transient val sc: SparkContext) extends Serializable {
     })
   }
 
-  /** A DataFrame with `SampleID` (string) and the blobs of the Config (array<float>), a row for each
-    * row. It is evaluated lazily, again for each action; hearth.HearthException.find returns the
-    * cause of an exception that Spark then throws.
+  /** Returns a DataFrame with a row for each row of `source`: `SampleID` (string) and the blobs
+    * that the Config names (array<float>). It is evaluated lazily, again for each action.
+    * hearth.HearthException.find extracts the failure from an exception that Spark then throws.
     */
   def features(source: DataSource[_, _]): DataFrame =
     ask("features", "source" -> source).frame
@@ -67,6 +67,6 @@ class CaffeOnSpark(@transient val sc: SparkContext) extends Serializable {
 
 object CaffeOnSpark {
 
-  /** spark-submit's main class: CaffeOnSpark's flags. */
+  /** Main class for spark-submit, with CaffeOnSpark's flags. */
   def main(args: Array[String]): Unit = PythonDriver.run("CaffeOnSpark", args)
 }

@@ -5,11 +5,11 @@ import scala.jdk.CollectionConverters._
 import hearth.{Json, PythonDriver}
 import org.apache.spark.SparkContext
 
-/** The settings of one run, from CaffeOnSpark's flags and the prototxts that they name.
+/** The settings of one run, read from CaffeOnSpark's flags and the prototxts that they name.
   *
-  * Every setting can be read and set by its name in CaffeOnSpark: upstream's settings have members,
-  * get() and set() accept all. Everything raises HearthException for an invalid flag, value or
-  * prototxt.
+  * Each setting has the same name as in CaffeOnSpark. The settings of CaffeOnSpark have members;
+  * get() and set() accept all settings. All methods throw HearthException for an invalid flag,
+  * value or prototxt.
   */
 class Config(@transient val sc: SparkContext, args: Array[String]) extends Serializable {
   private val flags = Option(args).map(_.toSeq)
@@ -18,10 +18,12 @@ class Config(@transient val sc: SparkContext, args: Array[String]) extends Seria
 
   def this(sc: SparkContext) = this(sc, null)
 
-  /** A setting: string, number, boolean, java.util.List, or java.util.Map for prototxts. */
+  /** Returns a setting: a string, number, boolean or java.util.List, or a java.util.Map for a
+    * prototxt.
+    */
   def get(name: String): Any = synchronized(ask(name))
 
-  /** Returns this. */
+  /** Sets a setting and returns this Config. */
   def set(name: String, value: Any): Config = synchronized {
     val before = changes
     changes = before.filterNot(_._1 == name) :+ (name -> value)
@@ -30,7 +32,7 @@ class Config(@transient val sc: SparkContext, args: Array[String]) extends Seria
     this
   }
 
-  /** For Python. */
+  /** The Config in the form in which it is sent to Python. */
   private[caffe] def asked: Map[String, Any] = synchronized {
     Map("flags" -> flags, "changes" -> changes.map { case (name, value) => Seq(name, value) })
   }
@@ -87,11 +89,11 @@ class Config(@transient val sc: SparkContext, args: Array[String]) extends Seria
   def transform_thread_per_device_=(value: Int): Unit =
     change("transform_thread_per_device", value)
 
-  /** Indices of the fed layers in netParam; -1 if there is none. */
+  /** Indices in netParam of the layers that are fed by rows; -1 if there is none. */
   def train_data_layer_id: Int = number("train_data_layer_id")
   def test_data_layer_id: Int = number("test_data_layer_id")
 
-  /** The parsed prototxts, by field. */
+  /** The parsed prototxts, as maps from field names to values. */
   def solverParameter: java.util.Map[String, Object] = parsed("solverParameter")
   def netParam: java.util.Map[String, Object] = parsed("netParam")
 
@@ -101,7 +103,7 @@ class Config(@transient val sc: SparkContext, args: Array[String]) extends Seria
 
 private[caffe] object Config {
 
-  /** A Config from Python's settings, by name, as JSON. */
+  /** Makes a Config from settings that Python sends, as a JSON object by name. */
   def of(sc: SparkContext, settings: String): Config = {
     val config = new Config(sc)
     val changes = Json.read(settings).asInstanceOf[java.util.Map[String, Object]]

@@ -8,7 +8,7 @@ import org.apache.spark.sql.{DataFrame, Row, SparkSession}
 import org.apache.spark.sql.types.{ArrayType, BinaryType, BooleanType, DataType, FloatType}
 import org.apache.spark.sql.types.{IntegerType, StringType, StructType}
 
-/** CaffeOnSpark's samples as the rows of a DataFrame, whose columns the layer names. */
+/** Converts CaffeOnSpark's samples to rows of a DataFrame with the columns that the layer names. */
 private[caffe] object SampleRows {
   private type Layer = java.util.Map[String, Object]
 
@@ -25,8 +25,8 @@ private[caffe] object SampleRows {
     "ENCODED_IMAGE_WITH_DIM" -> new StructType()
       .add("height", IntegerType).add("width", IntegerType).add("image", BinaryType))
 
-  /** The executors need this jar, as well as that of the RDD's class. A sample of another form fails
-    * the job with an error that names it.
+  /** The executors need this jar and the jar of the RDD's class. A sample of a wrong form fails the
+    * job with an error that describes the sample.
     */
   def frame(spark: SparkSession, samples: RDD[_], layer: Layer): DataFrame = {
     val where = s"layer '${layer.get("name")}'"

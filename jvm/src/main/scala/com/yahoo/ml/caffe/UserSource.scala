@@ -5,13 +5,13 @@ import java.lang.reflect.InvocationTargetException
 import hearth.HearthException
 import org.apache.spark.sql.{DataFrame, SparkSession}
 
-/** User-defined sources, by the `source_class` of a layer. */
+/** Finds user-defined sources by the `source_class` of a layer. */
 private[caffe] object UserSource {
   private type Source = DataSource[_, _]
 
-  /** None if the driver has no class of that name.
+  /** Makes the source; returns None if the driver has no class of that name.
     *
-    * @throws HearthException the class is not a usable source
+    * @throws HearthException if the class is not a valid source
     */
   def make(name: String, conf: Config, layerId: Int, isTrain: Boolean): Option[Source] =
     find(name).map { found =>
@@ -26,12 +26,12 @@ private[caffe] object UserSource {
       }
     }
 
-  /** For Python, if it has no module of that name. */
+  /** Called by Python if it has no module of that name. */
   def has(name: String): Boolean = find(name).isDefined
 
-  /** For Python: the rows of an existing class.
+  /** Called by Python: returns the rows of an existing class.
     *
-    * @param settings of a Config, by name, as JSON
+    * @param settings of a Config, as a JSON object by name
     */
   def frame(
       name: String, settings: String, layerId: Int, isTrain: Boolean, spark: SparkSession): DataFrame =

@@ -2,7 +2,9 @@ package com.yahoo.ml.caffe.tools
 
 import hearth.PythonDriver
 
-/** One of CaffeOnSpark's converters as spark-submit's main class, with its flags. */
+/** Main class for spark-submit that runs one of CaffeOnSpark's converters, with the converter's
+  * flags.
+  */
 sealed abstract class Tool(name: String) {
   def main(args: Array[String]): Unit = PythonDriver.run(name, args)
 }

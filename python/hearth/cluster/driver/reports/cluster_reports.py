@@ -1,4 +1,4 @@
-"""Results and reports of a cluster: this part of Cluster's public API."""
+"""The part of Cluster's public API for results and reports."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Reporting:
     spark: Any
     reports: Reports
     _running: ClusterStart | None = None  # until the first start
-    _stops = False  # stop training, also after restarts
+    _stops = False  # stop_training() was called; holds after restarts
 
     @property
     def running(self) -> ClusterStart:
@@ -34,13 +34,14 @@ class Reporting:
         return self._running
 
     def result(self) -> list[Any]:
-        """The return values of main_fun by rank, None for none. Ends the cluster first, as
-        shutdown() does.
+        """Calls shutdown(), then returns main_fun's return values by rank; None for ranks that
+        returned none.
 
-        Supported are numbers, strings, bytes, NumPy arrays, and lists, tuples and dicts of them.
+        Supported values: numbers, strings, bytes, NumPy arrays, and lists, tuples and dicts of
+        them.
 
         Raises:
-            TypeError: a rank returned an unsupported value, or more than 256 MB.
+            TypeError: a rank returned an unsupported value, or one of more than 256 MB.
             ClusterError: as shutdown().
         """
         self.shutdown()
@@ -56,7 +57,7 @@ class Reporting:
     @property
     def history(self) -> Any:
         """The metrics reported so far, as a DataFrame of (step, rank, name, value, seconds). `rank`
-        is null for nodes that are not ranks; `seconds` count from the cluster's start."""
+        is null for nodes that are not ranks; `seconds`: time since the cluster's start."""
         return self.spark.session.createDataFrame(self.history_rows, SCHEMA)
 
     @property
@@ -74,14 +75,15 @@ class Reporting:
         raise NotImplementedError
 
     def _pass_on_stop(self) -> None:
-        """Asks the nodes of this start to stop, if training should stop."""
+        """Asks the nodes of the current start to stop, if stop_training() was called."""
         if self._stops and self._running is not None:
             with suppress(RuntimeError):  # the cluster may have ended
                 self._running.broadcast({"op": "stop_training"})
 
 
 def output_here(spark: Any, plan: Plan) -> list[int]:
-    """Nodes that share this process's standard error, so their output needs no relay."""
+    """The ids of nodes that share this process's standard error, so that their output is not
+    relayed."""
     if not _is_own_stderr():
         return []
     size = sum(map(len, plan.template.values()))

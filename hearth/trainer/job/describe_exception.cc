@@ -1,4 +1,4 @@
-#include "hearth/trainer/job/failure.h"
+#include "hearth/trainer/job/describe_exception.h"
 
 #include <new>
 

@@ -24,7 +24,7 @@ class Lines:
         """The lines completed by `data`, without line ends."""
         *whole, self._rest = (self._rest + data).replace(b"\r\n", b"\n").split(b"\n")
         lines = [text for line in whole if (text := _shown(line)) is not None]
-        # Progress bars never end their line.
+        # A progress bar has no line end: returns its state at the last carriage return.
         bar, end, rest = self._rest.rpartition(b"\r")
         if end and bar.strip(b"\r") and (text := _shown(bar)) is not None:
             lines.append(text)
@@ -41,7 +41,8 @@ class Lines:
 
 
 def _shown(line: bytes) -> str | None:
-    """The final state of a line on a terminal; None for intermediate states of a bar."""
+    """The text that a terminal shows at the end of a line; None if there are only blanks and
+    carriage returns."""
     parts = [part for part in line.split(b"\r") if part.strip()]
     if not parts:
         return None if b"\r" in line else ""

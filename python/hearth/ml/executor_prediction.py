@@ -1,4 +1,4 @@
-"""The tasks of predict() if each executor has the model."""
+"""The tasks of predict() when each executor loads the model."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class Prediction:
     """A model and the columns that it reads; sent to tasks.
 
-    `read`: the tasks' names of the program's inputs; `kept`: the columns that stay.
+    `read`: the columns that contain the program's inputs; `kept`: the columns that stay.
     """
 
     program: Program

@@ -10,13 +10,13 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from hearth.cluster.node.reports.bounded import Bounded
+from hearth.cluster.node.reports.bounded_queue import Bounded
 from hearth.cluster.report_values import metrics_of, packed, step_of
 from hearth.errors import invalid
 
-# Queue limit for a supervisor that does not read.
+# Limit of queued reports, while the supervisor does not read.
 _MOST_WAITING = 1000
-# Limit of names: a program with counters in names would create a curve for each.
+# Limit of metric names, as a program that puts counters into names would create a curve for each.
 _MOST_NAMES = 10_000
 _FLUSH_S = 5.0
 
@@ -24,8 +24,8 @@ _FLUSH_S = 5.0
 class ProgramReports:
     """Reports of one node's program. Thread-safe.
 
-    Sent reports survive the process in the supervisor's socket. If that is full, reports are queued
-    here, and thinned out.
+    A sent report is in the supervisor's socket, so it survives this process. If the socket is full,
+    reports are queued here, and thinned out.
     """
 
     def __init__(
@@ -49,7 +49,8 @@ class ProgramReports:
         Raises:
             TypeError, ValueError: a value is not a single number, or the step is not an integer.
         """
-        from hearth.data.delivered import delivered_rows  # loads the core, which drivers need not
+        # Loads the native core, which drivers do not need.
+        from hearth.data.delivered import delivered_rows
 
         metrics = metrics_of(values)
         given = None if step is None else step_of(step)
@@ -62,7 +63,8 @@ class ProgramReports:
             self._send({"values": metrics, "data": data})
 
     def resume(self, step: int) -> None:
-        """Records a resume from a checkpoint after `step` steps; later reports are void."""
+        """Records a resume from a checkpoint after `step` steps; reports of later steps become
+        void."""
         with self._lock:
             self._next_step = step
             self._send({"data": json.dumps({"back_to": step, "at": self._clock()}).encode()})
@@ -91,7 +93,7 @@ class ProgramReports:
         if self._sock is None:
             return
         self._waiting.add(message)
-        with suppress(OSError):  # full, or the supervisor has ended
+        with suppress(OSError):  # the socket is full, or the supervisor has ended
             self._send_waiting()
 
     def _send_waiting(self) -> None:

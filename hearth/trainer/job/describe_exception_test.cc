@@ -1,4 +1,4 @@
-#include "hearth/trainer/job/failure.h"
+#include "hearth/trainer/job/describe_exception.h"
 
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ rendezvous::Failure Describe(const Exception& exception) {
   return DescribeException(std::make_exception_ptr(exception));
 }
 
-TEST(FailureTest, KeepsTheCodeMessageAndLayerOfAnError) {
+TEST(DescribeExceptionTest, KeepsTheCodeMessageAndLayerOfAnError) {
   const rendezvous::Failure failure = Describe(caffe::LayerError(
       ErrorCode::kInvalidArgument, "layer 'conv1': kernel is too large", "conv1"));
   EXPECT_EQ(failure.code, ErrorCode::kInvalidArgument);
@@ -23,7 +23,7 @@ TEST(FailureTest, KeepsTheCodeMessageAndLayerOfAnError) {
   EXPECT_EQ(failure.iteration, -1);
 }
 
-TEST(FailureTest, KeepsTheIterationOfAnError) {
+TEST(DescribeExceptionTest, KeepsTheIterationOfAnError) {
   const rendezvous::Failure failure =
       Describe(caffe::IterationError(ErrorCode::kDataLoss, 7, "the loss is nan", "ip1"));
   EXPECT_EQ(failure.iteration, 7);
@@ -31,14 +31,14 @@ TEST(FailureTest, KeepsTheIterationOfAnError) {
   EXPECT_EQ(failure.message, "iteration 7: the loss is nan");
 }
 
-TEST(FailureTest, DescribesExceptionsOfAnyType) {
+TEST(DescribeExceptionTest, DescribesExceptionsOfAnyType) {
   EXPECT_EQ(Describe(std::bad_alloc()).code, ErrorCode::kResourceExhausted);
   EXPECT_EQ(Describe(std::runtime_error("shapes differ")).message, "shapes differ");
   EXPECT_EQ(Describe(42).code, ErrorCode::kInternal);
   EXPECT_FALSE(Describe(42).message.empty());
 }
 
-TEST(FailureTest, TheLayerIsNotParsedFromTheMessage) {
+TEST(DescribeExceptionTest, TheLayerIsNotParsedFromTheMessage) {
   const Error error(ErrorCode::kInvalidArgument, "layer 'conv1' is not in the file");
   EXPECT_EQ(Describe(error).layer, "");
 }

@@ -12,14 +12,14 @@ from hearth.torch.peers import Peers
 if TYPE_CHECKING:
     from torch import Tensor
 
-# Extra time for the last rank to join an exchange: writing takes long.
+# Time limit for the last rank to join an exchange, because writing may take long.
 _TIMEOUT_S = 3600.0
 _CONNECT_TIMEOUT_S = 120.0
 
 
 class ThreadPeers(Peers):
-    """The same ranks over dedicated connections, so a thread's exchanges do not mix with the
-    program's operations, and continue after destroy_process_group(). One thread uses it."""
+    """The same ranks over dedicated connections, so that a thread's exchanges do not mix with the
+    program's operations, and continue after destroy_process_group(). For use by one thread."""
 
     def __init__(self, ranks: Any):
         """`ranks`: a hearth.ranks Ranks."""
@@ -38,8 +38,9 @@ class ThreadPeers(Peers):
 
 
 def on_all_ranks(peers: Peers, act: Callable[[Peers], None]) -> Future[None]:
-    """Runs `act` in a thread on each rank, with peers for that thread. A collective call, which
-    returns before the threads are connected; if they cannot connect, each future fails."""
+    """Runs `act` in a thread on each rank, with peers for that thread. This is a collective call,
+    which returns before the threads are connected. If they cannot connect, each rank's future
+    fails."""
     if peers.world == 1:
         return in_background(lambda: act(peers))
     shown: Future[str] = Future()

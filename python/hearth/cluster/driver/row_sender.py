@@ -29,15 +29,15 @@ if TYPE_CHECKING:
     from hearth.cluster.driver.start import ClusterStart
     from hearth.cluster.driver.watch import ClusterWatch
 
-# After a loss Spark gets this long to count the rows, so that the failure is reported in time.
+# Limit for Spark to count the rows after a loss, so that the failure is reported soon.
 _COUNT_S = 6.0
-# The nodes' last events of a job may arrive after Spark reports the job's end.
+# Nodes' last events may arrive this much later than the end of their Spark job.
 _LAST_EVENTS_S = 10.0
 
 
 def is_frame(rows: Any) -> bool:
-    """Whether they are a DataFrame. A DataFrame of Spark Connect has every attribute, as a
-    column."""
+    """Whether `rows` is a DataFrame. Tests the type, because instances of Spark Connect's DataFrame
+    have every attribute, as a column."""
     return hasattr(type(rows), "mapInArrow")
 
 
@@ -58,11 +58,11 @@ def check_rows(rows: Any, call: str) -> None:
 
 
 @dataclass(frozen=True)
-class FeedJobs:
+class RowSender:
     """Sends rows to the nodes of one cluster. Thread-safe.
 
     Attributes:
-        started: the cluster's latest start, with its nodes.
+        started: returns the cluster's latest start, with its nodes.
         restarts: resends rows after a restart; None: the cluster does not restart.
         stream_begins, stream_ends: called when a stream begins, and when a node needs no more of
             its rows.
@@ -76,7 +76,7 @@ class FeedJobs:
     stream_ends: Callable[[], Any]
 
     def train(self, rows: Any, epochs: int, timeout_s: float, queue: str) -> None:
-        """Feeds an RDD or DataFrame `epochs` times, or a DStream from its next interval on."""
+        """Feeds an RDD or DataFrame `epochs` times, or each RDD of a DStream."""
         check_rows(rows, "train")
         if not is_frame(rows) and hasattr(rows, "foreachRDD"):
             if self.restarts is not None:
@@ -101,7 +101,7 @@ class FeedJobs:
         if self.restarts is not None:
             rows, compare = self.spark.pin(rows), not self.spark.pins
             for _ in range(epochs):
-                if self.restarts.bring(FeedJob(rows, queue, timeout_s, compare=compare)):
+                if self.restarts.send(FeedJob(rows, queue, timeout_s, compare=compare)):
                     return
         else:
             job = FeedJob(rows, queue, timeout_s, keep=epochs > 1)
@@ -114,8 +114,8 @@ class FeedJobs:
 
     @contextmanager
     def _in_ledger(self, feed: str, loss: Callable[[], str]) -> Iterator[None]:
-        """Opens a feed in the ledger, which counts its rows; if a process is lost, the error says
-        `loss`."""
+        """Opens a feed in the ledger during the block. If a process is lost, appends loss() to the
+        error."""
         self.ledger.open(feed)
         try:
             yield
@@ -131,10 +131,10 @@ class FeedJobs:
     def _feed_once(self, job: FeedJob) -> bool:
         """Feeds each row once; returns whether a node needs no more rows."""
         with self._in_ledger(job.feed, lambda: self._unconsumed(job)):
-            return any(ended for _, ended in self.bring(job))
+            return any(ended for _, ended in self.send(job))
 
     def _unconsumed(self, job: FeedJob) -> str:
-        """How many rows no node has consumed. Takes at most _COUNT_S."""
+        """Text with the number of rows that no node has consumed. Takes at most _COUNT_S."""
         counting = ClusterJob(self.spark, self._watch, job.rows.count)
         counting.join(_COUNT_S)
         counting.cancel()
@@ -157,11 +157,11 @@ class FeedJobs:
             nodes = [node["executor_id"] for node in fed_nodes(running.nodes)]
             running.watch.wait_replayed(feed, nodes, feed_timeout_or_never(job.timeout_s))
 
-    def bring(self, job: FeedJob) -> list[tuple[int, bool]]:
+    def send(self, job: FeedJob) -> list[tuple[int, bool]]:
         """Sends all partitions of a job that are not safe.
 
         Returns:
-            For each non-empty partition, its number and whether its node needs no more rows.
+            For each non-empty partition, (its number, whether its node needs no more rows).
 
         Raises:
             NodeError: a node, or an executor, failed.
@@ -191,10 +191,10 @@ class FeedJobs:
         return results
 
     def _check_finished(self, watch: ClusterWatch, feed: str, came: set[int]) -> None:
-        """Raises NodeError if an attempt found a partition empty that was delivered in part.
+        """Raises NodeError if a partition was delivered only in part, and is empty when recomputed.
 
-        Partitions in `came` are complete: the task that sent them has reported so. Their node may
-        have ended before it could report it, too.
+        `came`: partitions that their tasks have reported as completely sent; a node may have ended
+        before it reported them.
         """
 
         def gone() -> list[int]:
@@ -228,9 +228,10 @@ class FeedJobs:
 
 
 def _infer_frame(rows: Any, spec: FeedSpec, schema: Any) -> Any:
-    """A DataFrame of the results with a schema, else an RDD of them."""
+    """The results: with a schema as a DataFrame, else as an RDD."""
     if schema is not None:
-        # Parsed by Spark: text or a type; a column "value" if it is not a struct.
+        # Spark parses the schema, a text or a type; a type that is not a struct becomes a column
+        # "value".
         kind = rows.sparkSession.createDataFrame([], schema).schema
         return map_in_arrow(rows, partial(_infer_columns, spec, kind), kind)
     if not hasattr(rows.sparkSession, "_jsc"):
@@ -240,10 +241,10 @@ def _infer_frame(rows: Any, spec: FeedSpec, schema: Any) -> Any:
 
 
 def _pickles(rows: Any, spec: FeedSpec) -> tuple[Any, FeedSpec]:
-    """An RDD of pickles: Spark's own, if it stores the rows as pickles.
+    """An RDD of pickled rows: Spark's own pickles, if it stores the rows in that form.
 
-    Spark's pickles need not be opened in the feed task. Rows made by a Python function of the same
-    stage are objects there already, and are pickled in lists, as Spark would do.
+    The feed task then does not unpickle them. If a Python function of the same stage computes the
+    rows, they are objects in the task already, and are pickled in lists, as by Spark.
     """
     from pyspark import RDD
     from pyspark.rdd import PipelinedRDD

@@ -36,11 +36,11 @@ class Bounded:
             self._thin_out()
 
     def peek(self) -> Message:
-        """The oldest one."""
+        """The oldest message."""
         return self._kept[0][1]
 
     def take(self) -> Message:
-        """Removes the oldest one."""
+        """Removes and returns the oldest message."""
         _, message = self._kept.popleft()
         if not self._kept:
             self._last.clear()
@@ -55,7 +55,8 @@ class Bounded:
         )
         self.left_out += len(self._kept) - len(kept)
         self._kept = kept
-        # Most remaining reports may be required: make another pass only after as many more.
+        # If most of the remaining reports must stay, thin out again only after the queue has
+        # doubled.
         self._room = self._most if 4 * len(kept) <= 3 * self._most else 2 * len(kept)
 
     def _stays(self, number: int, message: Message) -> bool:

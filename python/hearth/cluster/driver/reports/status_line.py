@@ -1,29 +1,30 @@
-"""Shows a training's last metrics in a status line, and the ranks' output."""
+"""Shows the latest metrics of a training in a status line, and the output of ranks."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hearth.spark.progress import Progress
 
 _SHOWN = 6  # metrics
-# Refresh intervals: on a terminal, where the line is updated in place, and otherwise, as in
-# notebooks.
+# Refresh intervals: on a terminal, where the line is updated in place, and in other output, such as
+# a notebook's.
 _REFRESH_S, _LINES_S = 0.5, 10.0
 _WINDOW_S = 1.0
 
 
 class Rate:
-    """Rows per second from a growing count, smoothed over a second. Not thread-safe."""
+    """Rows per second, computed from a growing count at intervals of a second or more. Not
+    thread-safe."""
 
     def __init__(self) -> None:
         self._since: tuple[float, int] | None = None
         self.value: float | None = None
 
     def note(self, rows: int, at: float) -> bool:
-        """Takes a count; returns whether there is a new value."""
+        """Adds a count of rows; returns whether `value` has changed."""
         if self._since is None or rows < self._since[1]:  # the program has restarted
             self._since, self.value = (at, rows), None
         began, before = self._since
@@ -35,7 +36,7 @@ class Rate:
 
 
 def line_of(step: int, values: Mapping[str, float], rate: float | None) -> str:
-    """`step 120  loss 0.3125  accuracy 0.91  1,234 rows/s`."""
+    """The line, such as `step 120  loss 0.3125  accuracy 0.91  1,234 rows/s`."""
     parts = [f"step {step:,}"]
     parts += [f"{name} {value:.4g}" for name, value in list(values.items())[:_SHOWN]]
     if len(values) > _SHOWN:
@@ -46,24 +47,22 @@ def line_of(step: int, values: Mapping[str, float], rate: float | None) -> str:
 
 
 class ReportLine:
-    """Shows a status line at intervals, and lines of output at once. Not thread-safe; close() ends
-    it."""
+    """Shows the status line at intervals, and output at once, until close(). Not thread-safe."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic):
-        self._clock = clock
+    def __init__(self) -> None:
         self._progress = Progress(first="training")
         self._opened = False
         self._shown_at = float("-inf")
         self._unshown = ""
 
     def show(self, line: str) -> None:
-        """Takes the newest line."""
+        """Replaces the status line; shows it when due."""
         if not self._opened:
             self._progress.__enter__()
             self._opened = True
         self._unshown = line
         pause = _REFRESH_S if self._progress.interactive else _LINES_S
-        if self._clock() - self._shown_at >= pause:
+        if time.monotonic() - self._shown_at >= pause:
             self._say()
 
     def output(self, label: str, lines: Sequence[str], left_out: int) -> None:
@@ -75,11 +74,11 @@ class ReportLine:
             self._progress.show({"event": "output", "text": "\n".join(shown)})
 
     def show_event(self, event: dict[str, Any]) -> None:
-        """Shows an event of Progress."""
+        """Passes an event to Progress.show()."""
         self._progress.show(event)
 
     def close(self) -> None:
-        """Shows the last line if it has not been shown."""
+        """Shows the last status line if it has not been shown, and ends."""
         if self._unshown:
             self._say()
         if self._opened:
@@ -87,4 +86,4 @@ class ReportLine:
 
     def _say(self) -> None:
         self._progress.show({"event": "waiting", "text": self._unshown})
-        self._shown_at, self._unshown = self._clock(), ""
+        self._shown_at, self._unshown = time.monotonic(), ""
