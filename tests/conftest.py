@@ -1,5 +1,5 @@
-"""Each pytest process marks the processes it starts, so that tests find only their own;
-their JVMs start quickly where `make test` has prepared that, and so do nodes with TensorFlow.
+"""Marks the processes that each pytest process starts, so that tests find only their own. Also
+makes JVMs and nodes with TensorFlow start quickly if `make test` has prepared that.
 """
 
 import gc
@@ -13,7 +13,7 @@ import quick_java
 # A pytest-xdist worker has inherited its parent's mark.
 if "PYTEST_XDIST_WORKER" in os.environ or "HEARTH_TEST_MARK" not in os.environ:
     os.environ["HEARTH_TEST_MARK"] = str(uuid.uuid4())
-# A shell's job in the background ignores it, and so would the programs that tests interrupt.
+# Background jobs of a shell ignore SIGINT, and so would the programs that the tests interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 if (java := quick_java.home()) is not None:

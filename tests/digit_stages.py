@@ -1,4 +1,4 @@
-"""Stages of Spark ML that judge what an estimator of digits finds."""
+"""Spark ML stages that evaluate an estimator's predictions of digits."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pyspark.ml.tuning import CrossValidator, ParamGridBuilder
 
 
 def classes(scores: str) -> SQLTransformer:
-    """The class with the greatest score, as Spark's evaluators want it."""
+    """A stage that selects the class with the greatest score, in the form of Spark's evaluators."""
     statement = f"SELECT *, double(array_position({scores}, array_max({scores})) - 1) AS prediction"
     return SQLTransformer(statement=f"{statement} FROM __THIS__")
 
@@ -22,7 +22,7 @@ def accuracy(frame: Any) -> float:
 
 
 def better_of(stage: Any, rate: Any, values: list[float], scores: str) -> CrossValidator:
-    """Tries two learning rates, two folds at a time."""
+    """A CrossValidator for two learning rates that evaluates two at a time."""
     return CrossValidator(
         estimator=Pipeline(stages=[stage, classes(scores)]),
         estimatorParamMaps=ParamGridBuilder().addGrid(rate, values).build(),

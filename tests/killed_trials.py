@@ -1,4 +1,4 @@
-"""Cross-validation whose first trial loses a process by SIGKILL in its second epoch."""
+"""Cross-validation in which a process of the first trial is killed in its second epoch."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from pyspark.ml.tuning import CrossValidator, ParamGridBuilder
 
 
 class KillsOnce:
-    """Kills the process of the first rank that calls it, or that rank's executor; later calls do
-    nothing.
+    """Kills the process or the executor of the first rank that calls it; later calls do nothing.
 
     Attributes:
         victim: "rank", "executor", or "none".
@@ -40,11 +39,11 @@ class KillsOnce:
             while b"CoarseGrainedExecutorBackend" not in Path(f"/proc/{pid}/cmdline").read_bytes():
                 pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
         os.kill(pid, signal.SIGKILL)
-        threading.Event().wait(60)  # this process ends with its executor
+        threading.Event().wait(60)  # until the executor's end ends this process
 
 
 def metrics_of(stage: Any, frame: Any, grid: tuple[Any, list[Any]]) -> list[float]:
-    """Root mean squares of two folds' errors in the column `s`, for each value of a Param."""
+    """Root mean squares of errors in the column `s` over two folds, for each value of a Param."""
     flat = SQLTransformer(statement="SELECT *, double(output[0]) AS prediction FROM __THIS__")
     return CrossValidator(
         estimator=Pipeline(stages=[stage, flat]),
@@ -56,5 +55,5 @@ def metrics_of(stage: Any, frame: Any, grid: tuple[Any, list[Any]]) -> list[floa
     ).fit(frame).avgMetrics  # fmt: skip
 
 
-# The executors cannot import it.
+# Executors cannot import this module.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])

@@ -1,4 +1,4 @@
-"""LMDBs and Datums for tests: written by the LMDB library itself, record for record."""
+"""LMDBs and Datums for tests, written with the LMDB library itself, one record at a time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class _Value(ctypes.Structure):
 
 
 def write_lmdb(folder: Path, records: dict[str, bytes]) -> str:
-    """Makes a database of the records in `folder`; returns its path."""
+    """Writes the records as a database in `folder`; returns its path."""
     library = ctypes.CDLL(ctypes.util.find_library("lmdb") or "liblmdb.so.0")
 
     def call(name: str, *arguments: object) -> None:

@@ -12,7 +12,7 @@ from pyspark import cloudpickle
 
 
 class Notes:
-    """A folder where each node leaves one JSON file; goes to the nodes as an argument."""
+    """A folder in which each node writes one JSON file; passed to nodes as an argument."""
 
     def __init__(self, folder: str):
         self.folder = folder
@@ -34,5 +34,5 @@ class Notes:
         return {file.name: json.loads(file.read_text()) for file in sorted(files)}
 
 
-# The executors cannot import it.
+# Executors cannot import this module.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])

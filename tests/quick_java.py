@@ -1,9 +1,9 @@
 """A Java that starts Spark quickly, for the tests, which start some hundred JVMs.
 
-`quick_java.py` makes it in build/java: links to this machine's Java, but bin/java is a script that
-gives Spark's programs an archive of their classes, read and checked beforehand (CDS), and every
-program the options of JVMs that live for a minute. Where the archive does not fit what a program
-asks for (another Spark, another class path), the JVM reads its classes as ever.
+`quick_java.py` creates it in build/java: links to this machine's Java, with a script as bin/java.
+The script adds options for JVMs that live for a minute, and for Spark's programs an archive of
+their classes, read and verified beforehand (CDS). If the archive does not match (another Spark,
+another class path), the JVM loads its classes as usual.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 
 _HOME = Path(__file__).resolve().parents[1] / "build" / "java"
 
-# Typical Spark operations of tests, so that their classes are loaded.
+# Spark operations that tests often use, so that their classes are loaded.
 _PROGRAM = """
 import sys
 from pyspark.ml.classification import LogisticRegression
@@ -39,7 +39,7 @@ numbers = spark.sparkContext.parallelize(range(100), 2)
 numbers.map(lambda n: (n % 3, n)).reduceByKey(max).barrier().mapPartitions(iter).collect()
 """
 
-# The process has this name until it executes Java.
+# exec keeps the process id, so the JVM's files are named after it.
 _NOTES = """#!/bin/sh
 for word; do printf '%s\\n' "$word"; done >"{notes}/$$.words"
 exec {java} {options} -XX:DumpLoadedClassList="{notes}/$$.classes" "$@"
@@ -60,7 +60,7 @@ _OPTIONS = "-XX:TieredStopAtLevel=1 -XX:-UsePerfData"
 
 
 def home() -> Path | None:
-    """JAVA_HOME for tests, if made from the installed Java for the installed Spark."""
+    """JAVA_HOME for tests, if it was created from the installed Java and Spark."""
     java = _java()
     if java is None or (_HOME / "lib").resolve().parent != java.parents[1]:
         return None
@@ -68,7 +68,7 @@ def home() -> Path | None:
 
 
 def make() -> None:
-    """Makes the archive, replacing an existing one; takes a minute.
+    """Creates or replaces the archive, which takes a minute.
 
     Raises:
         SystemExit: there is no Java, or it cannot make an archive.
@@ -98,7 +98,7 @@ def _spark_home() -> Path | None:
 
 
 def _link(java: Path, home: Path, script: str) -> None:
-    """Makes a Java's home in which bin/java is `script`."""
+    """Creates a Java home in which bin/java is `script`."""
     (home / "bin").mkdir(parents=True)
     for file in [*java.parents[1].iterdir(), *java.parent.iterdir()]:
         if file not in (java, java.parent):
@@ -109,25 +109,25 @@ def _link(java: Path, home: Path, script: str) -> None:
 
 
 class _Program:
-    """The arguments of one JVM, and the classes that it has loaded."""
+    """The arguments of one JVM, and the classes that it loaded."""
 
     def __init__(self, words: Path):
         asked = words.read_text().splitlines()
         self._classes = words.with_suffix(".classes")
         self.name = "launcher" if "org.apache.spark.launcher.Main" in asked else "spark"
-        # The session's own SPARK_HOME, which consists of links, is gone.
+        # The session used its own SPARK_HOME of links, which no longer exists.
         own_home = re.compile(r"(?<![^:])[^:]*/hearth-spark-\w+(?=/)")
         self.class_path = own_home.sub(str(_spark_home()), asked[asked.index("-cp") + 1])
 
     def classes(self) -> Iterable[str]:
-        """Lines of a list of classes, but for those of other loaders than Java's own."""
+        """Lines of the class list, except for classes of loaders other than Java's own."""
         for line in self._classes.read_text().splitlines():
             if " super: " not in line:
-                yield line.partition(" id: ")[0]  # without the number, which is unique to this JVM
+                yield line.partition(" id: ")[0]  # without the id, which is unique to the JVM
 
 
 def _programs(java: Path, folder: Path) -> list[_Program]:
-    """The JVMs of a session of Spark."""
+    """The JVMs that a Spark session starts."""
     notes = folder / "notes"
     notes.mkdir()
     _link(java, folder / "java", _NOTES.format(notes=notes, java=java, options=_OPTIONS))
@@ -140,7 +140,7 @@ def _programs(java: Path, folder: Path) -> list[_Program]:
 
 
 def _archive(java: Path, file: Path, programs: list[_Program]) -> None:
-    """Writes the archive of the classes that `programs`, which share a class path, have loaded."""
+    """Writes an archive of the classes that `programs`, which share a class path, loaded."""
     (class_path,) = {program.class_path for program in programs}
     lines = dict.fromkeys(line for program in programs for line in program.classes())
     classes = file.with_suffix(".classes")

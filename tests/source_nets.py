@@ -21,15 +21,15 @@ TOPS = """
 
 @dataclass(frozen=True)
 class SourceNet:
-    """A folder for a net's prototxts and its model."""
+    """A folder for a net's prototxts and model."""
 
     folder: Path
 
     def config(self, spark: SparkSession, kind: str, source: str, **given: Any):
-        """A Config with a layer of source_class `kind`.
+        """A Config whose data layer has the source_class `kind`.
 
-        `given`: `fields` of its parameter message, `layer` (its type), `iterations`, `batch`, and
-        flags, None for none.
+        `given`: `fields` of the layer's parameter message, `layer` (its type), `iterations`,
+        `batch`, and flags, which None removes.
         """
         from hearth.caffeonspark import Config
 
@@ -65,7 +65,7 @@ layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "
 
 
 def digit_rows(digits: Any, count: int) -> list[dict[str, Any]]:
-    """The first digits: id, label, image (784 bytes)."""
+    """The first `count` digits: id, label, image (784 bytes)."""
     return pq.read_table(digits.table("raw", "train")).slice(0, count).to_pylist()
 
 
@@ -79,7 +79,7 @@ def check_content(features: Any, rows: list[dict[str, Any]]) -> None:
 
 
 def weights_of(conf: Any) -> list[list[float]]:
-    """The weights of the model that a training with `conf` has written."""
+    """The weights of the model that a training with `conf` wrote."""
     from hearth.caffe.proto import caffe_pb2
 
     net = caffe_pb2.NetParameter()

@@ -1,4 +1,4 @@
-"""One table as the files of each format that nodes read, for tests of several folders."""
+"""One table as files in each format that nodes read, for the tests of several folders."""
 
 from __future__ import annotations
 

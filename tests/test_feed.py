@@ -1,4 +1,4 @@
-"""The feed's Python side: rings between processes, pyarrow in and out."""
+"""The feed in Python: rings between processes, with pyarrow batches in and out."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RingReader, RingWriter = core.RingReader, core.RingWriter
 
 
 def pair(capacity_bytes: int = 1 << 20) -> tuple[RingWriter, RingReader]:
-    """Both sides in this process."""
+    """A ring's writer and reader, both in this process."""
     writer = RingWriter(capacity_bytes)
     reader = RingReader.attach(*(os.dup(fd) for fd in writer.fds()))
     writer.close_child_fds()
@@ -27,7 +27,7 @@ def pair(capacity_bytes: int = 1 << 20) -> tuple[RingWriter, RingReader]:
 
 
 def start_child(code: str, fds: tuple[int, int]) -> subprocess.Popen[str]:
-    """Runs Python code that finds its side's descriptors in `fds`."""
+    """Starts Python code that finds the descriptors of its side in `fds`."""
     code = f"from hearth.native._core import *\nfds = {fds}\n" + textwrap.dedent(code)
     return subprocess.Popen(
         [sys.executable, "-c", code], pass_fds=fds, stdout=subprocess.PIPE, text=True

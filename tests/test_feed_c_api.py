@@ -35,7 +35,7 @@ def library() -> ctypes.CDLL:
 
 @pytest.fixture
 def ends(library: ctypes.CDLL):
-    """A reader here and a ring opened by the C interface."""
+    """A reader in Python, and its ring opened by the C interface."""
     reader = core.RingReader(64 << 10)
     ring = library.hearth_ring_open(*(os.dup(fd) for fd in reader.fds()))
     reader.close_child_fds()

@@ -1,4 +1,4 @@
-"""The Python side of the rendezvous: classes of errors, the GIL, one round of a cluster."""
+"""The rendezvous in Python: error classes, the GIL, one round of a cluster."""
 
 import json
 import socket
@@ -65,7 +65,7 @@ def test_first_failure_reaches_the_other_rank_and_the_driver(coordinator, token)
 
     def body(member):
         member.reserve("{}")
-        if claim.acquire(blocking=False):  # one of the two ranks fails
+        if claim.acquire(blocking=False):  # exactly one of the two ranks gets here
             member.send_failure("layer ip1: bad shape")
         with pytest.raises(HearthError) as caught:
             member.all_gather("step", "null", 10)
@@ -85,7 +85,7 @@ def test_a_wait_lets_other_threads_run(coordinator):
     waiter = threading.Thread(target=lambda: (coordinator.next_event(60), returned.set()))
     waiter.start()
     assert not returned.wait(0.05)
-    coordinator.close()  # would never run if the wait held the GIL
+    coordinator.close()  # if the wait held the GIL, this line would never run
     assert returned.wait(60)
     waiter.join()
 
@@ -104,7 +104,7 @@ def test_refused_member_is_a_permission_error(coordinator, token):
 
 
 def test_closed_port_is_a_connection_error(token):
-    with socket.socket() as closed:  # bound, so that no other process listens there
+    with socket.socket() as closed:  # bound but not listening, so no other process can listen there
         closed.bind(("127.0.0.1", 0))
         port = closed.getsockname()[1]
         with pytest.raises(ConnectionError, match="rank 0 on host localhost cannot join"):

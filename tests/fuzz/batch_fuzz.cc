@@ -1,4 +1,4 @@
-// A batch of rows: the image in the ring (docs/format_batch.md), and Arrow's C structs over it.
+// A batch of rows: its image in a ring (docs/format_batch.md), and Arrow's C structs of it.
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -9,13 +9,13 @@
 #include "hearth/batch/batch_view.h"
 #include "tests/fuzz/input.h"
 
-using namespace hearth;  // an entry function, nothing else
+using namespace hearth;  // this file defines only an entry function
 
 namespace {
 
 constexpr int64_t kRowsRead = 64;
 
-// Everything that a layer may ask of a column.
+// Makes every call by which a layer may read a column.
 void ReadValues(const batch::ColumnView& column, int64_t row) {
   std::vector<float> scratch;
   fuzz::Refusable([&] { column.AsDouble(row); });
@@ -23,7 +23,7 @@ void ReadValues(const batch::ColumnView& column, int64_t row) {
   fuzz::Refusable([&] {
     unsigned sum = 0;
     for (const char byte : column.Bytes(row)) sum += static_cast<unsigned char>(byte);
-    if (sum == 0xffffffff) std::abort();  // the bytes are read
+    if (sum == 0xffffffff) std::abort();  // so that the reads are not optimized away
   });
   fuzz::Refusable([&] {
     float sum = 0;
@@ -41,7 +41,7 @@ void ReadBatch(const batch::BatchView& batch) {
   }
 }
 
-// Out as Arrow's structs and back into an image, which must be sound.
+// Exports the batch as Arrow's structs, and writes these as an image again, which must be valid.
 void ThroughArrow(const std::shared_ptr<const batch::BatchView>& batch) {
   ArrowSchema schema;
   ArrowArray array;

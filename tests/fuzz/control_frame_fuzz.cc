@@ -1,4 +1,4 @@
-// The control connection: an unauthenticated handshake, and a member's messages in 7-byte chunks.
+// The control connection: an unauthenticated handshake, and a member's messages in 7-byte reads.
 #include <string>
 
 #include "hearth/rendezvous/failure.h"
@@ -6,7 +6,7 @@
 #include "hearth/rendezvous/handshake.h"
 #include "tests/fuzz/input.h"
 
-using namespace hearth;  // an entry function, nothing else
+using namespace hearth;  // this file defines only an entry function
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view bytes = fuzz::Text(data, size);
@@ -21,13 +21,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     for (size_t at = 0; at < bytes.size(); at += 7) {
       reader.Append(bytes.substr(at, 7));
       while (const auto frame = reader.Next()) {
-        // As the coordinator does: copy a part into another message.
+        // Like the coordinator, copy a part of the frame into another message.
         const rendezvous::Json copy = {{"type", "membership"}, {"members", *frame}};
         rendezvous::EncodeMessage(copy);
         try {
           rendezvous::Failure::FromJson(frame->value("failure", rendezvous::Json::object()));
         } catch (const rendezvous::Json::exception&) {
-          // A field is missing or of another type: the server drops the member.
+          // A field is missing or has another type. The server then disconnects the member.
         }
       }
     }

@@ -1,4 +1,4 @@
-// Datum: a record of a database, as the Data layer reads it, to the layer's floats.
+// Datum: a database record, converted to floats as by the Data layer.
 #include <vector>
 
 #include "hearth/caffe/data/pixels.h"
@@ -6,7 +6,7 @@
 #include "hearth/caffe/proto/wire_reader.h"
 #include "tests/fuzz/input.h"
 
-using namespace hearth;  // an entry function, nothing else
+using namespace hearth;  // this file defines only an entry function
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const caffe::DataTransformer transformer(caffe::TransformationParameter(), caffe::TEST);

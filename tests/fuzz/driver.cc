@@ -1,7 +1,8 @@
-// Runs an entry function of libFuzzer's form on a corpus and on mutations of it:
+// Runs an entry function with libFuzzer's signature on a corpus and on mutations of it:
 //   fuzz_x CORPUS_FOLDER [seconds] [seed]
-// Runs every input of the corpus unchanged, then mutated inputs for the given time, the same for
-// the same seed. An input that crashes, hangs or takes too much memory is saved as crash-<target>.
+// First runs every input of the corpus unchanged, then mutated inputs for the given time. The seed
+// determines the mutations. An input that crashes, hangs or needs too much memory is saved as
+// crash-<target>.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -21,10 +22,10 @@
 #include <vector>
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
-// Names that the sanitizers give; they end the process themselves, and are absent without them.
+// Hooks of the sanitizers, which end the process themselves. Without a sanitizer the first is null.
 // NOLINTBEGIN(bugprone-reserved-identifier)
 extern "C" __attribute__((weak)) void __sanitizer_set_death_callback(void (*callback)());
-// A target may have others.
+// Weak, because a target may define different options.
 extern "C" __attribute__((weak, visibility("default"))) const char* __asan_default_options() {
   return "max_allocation_size_mb=1024:hard_rss_limit_mb=2048:handle_segv=1:detect_leaks=1";
 }
@@ -44,7 +45,7 @@ constexpr rlim_t kMemoryBytes = rlim_t{3} << 30;
 const Bytes* current = nullptr;
 char crash_file[256];
 
-// Called on the way down: only what a signal handler may do.
+// Called while the process dies, so it may only do what is allowed in a signal handler.
 void SaveCurrent() {
   if (current == nullptr) return;
   const int fd = open(crash_file, O_WRONLY | O_CREAT | O_TRUNC, 0600);
@@ -70,11 +71,11 @@ void OnSignal(int number) {
 void WatchForTheEnd(const char* program) {
   const std::string name = std::filesystem::path(program).filename();
   std::snprintf(crash_file, sizeof crash_file, "crash-%s", name.c_str());
-  // SIGILL is __builtin_trap, which sanitizers do not look at.
+  // __builtin_trap() raises SIGILL, which the sanitizers do not handle.
   for (const int number : {SIGALRM, SIGABRT, SIGILL}) signal(number, OnSignal);
   if (__sanitizer_set_death_callback != nullptr) {
     __sanitizer_set_death_callback(SaveCurrent);
-    return;  // its shadow memory needs all the address space there is
+    return;  // the shadow memory needs an unlimited address space
   }
   for (const int number : {SIGSEGV, SIGBUS, SIGFPE}) signal(number, OnSignal);
   const rlimit memory = {kMemoryBytes, kMemoryBytes};
@@ -92,7 +93,7 @@ void RunOne(const Bytes& input) {
 std::vector<Bytes> ReadCorpus(const std::filesystem::path& folder) {
   std::vector<std::filesystem::path> files;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) files.push_back(entry);
-  std::sort(files.begin(), files.end());  // the same order everywhere, for the seed's sake
+  std::sort(files.begin(), files.end());  // so that a seed gives the same inputs everywhere
   std::vector<Bytes> corpus;
   for (const auto& file : files) {
     std::ifstream stream(file, std::ios::binary);
@@ -150,7 +151,7 @@ class Mutator {
     }
   }
 
-  // Sizes and offsets are where bounds are checked.
+  // Overwrites bytes with numbers that are likely to violate bounds if they are sizes or offsets.
   void PutNumber(Bytes* input, size_t at) {
     constexpr uint64_t kEdges[] = {0,          1,          0x7f,       0x80,       0xff,
                                    0x7fff,     0xffff,     0x7fffffff, 0x80000000, 0xffffffff,

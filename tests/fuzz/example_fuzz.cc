@@ -1,5 +1,5 @@
-// tf.train.Example messages. The first two bytes say how long the first of two examples is. What is
-// read of an example must not depend on those before it, of which shapes are remembered.
+// tf.train.Example messages. The first two bytes are the length of the first of two examples. The
+// values read from an example must not depend on earlier examples, whose shapes the reader caches.
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -7,7 +7,7 @@
 #include "hearth/formats/tf_example.h"
 #include "tests/fuzz/input.h"
 
-using namespace hearth;  // an entry function, nothing else
+using namespace hearth;  // this file defines only an entry function
 
 namespace {
 
@@ -27,7 +27,7 @@ bool Add(formats::ExampleColumns* rows, std::string_view example) {
   return taken;
 }
 
-// The bytes of what a column has of its last row.
+// The bytes of the values in a column's last row.
 std::vector<std::string_view> LastRow(const formats::FeatureColumn& column) {
   const auto begin = static_cast<size_t>(*(column.row_offsets.end() - 2));
   const auto end = static_cast<size_t>(column.row_offsets.back());
@@ -65,7 +65,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view second = all.substr(first.size());
   formats::ExampleColumns together(Wanted()), alone(Wanted());
   for (int again = 0; again < 3; ++again) {
-    if (!Add(&together, first)) return 0;  // a reader stops at the first malformed one
+    if (!Add(&together, first)) return 0;  // readers stop at a malformed example
   }
   const bool taken = Add(&together, second);
   if (Add(&alone, second) != taken) __builtin_trap();

@@ -1,6 +1,6 @@
-// HDF5 files: a model, a solver's state and a data layer's input. The number of values matches the
-// shape; memory and time stay below the driver's limits. The library itself crashes on some files
-// (docs/decisions/063-...), so a child process reads each first.
+// HDF5 files: a model, a solver's state and a data layer's input. The number of values must match
+// the shape, and memory and time must stay below the driver's limits. The library itself crashes on
+// some files (docs/decisions/063-...), so a child process first reads each file.
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -18,9 +18,9 @@
 #include "hearth/caffe/tensor/shape_count.h"
 #include "tests/fuzz/input.h"
 
-using namespace hearth;  // an entry function, nothing else
+using namespace hearth;  // this file defines only an entry function
 
-// The HDF5 library fails where an allocation fails, and leaks on errors.
+// The HDF5 library handles failed allocations, and it leaks memory on errors.
 // NOLINTNEXTLINE(bugprone-reserved-identifier)
 extern "C" __attribute__((visibility("default"))) const char* __asan_default_options() {
   return "max_allocation_size_mb=1024:hard_rss_limit_mb=2048:handle_segv=1:detect_leaks=0:"
@@ -34,7 +34,7 @@ struct Crashes {
   ~Crashes() { std::printf("the HDF5 library crashed on %d inputs\n", count); }
 };
 
-// Reads every object by Hdf5File's calls, each once: links may form cycles.
+// Reads every object by Hdf5File's calls, and each only once, because links may form cycles.
 void Walk(const caffe::Hdf5File& file, const std::string& group, std::set<std::string>* seen) {
   for (const std::string& name : file.Children(group)) {
     const std::string path = group + name;
@@ -48,7 +48,7 @@ void Walk(const caffe::Hdf5File& file, const std::string& group, std::set<std::s
   }
 }
 
-// Whether a child process that does nothing but call the library comes to its end.
+// Whether a child process that only calls the library ends normally.
 bool LibraryReads(const std::string& path) {
   const pid_t child = ::fork();
   if (child == 0) {

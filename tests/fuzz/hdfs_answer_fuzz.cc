@@ -4,7 +4,7 @@
 #include "hearth/storage/webhdfs_answer.h"
 #include "tests/fuzz/input.h"
 
-using namespace hearth;  // an entry function, nothing else
+using namespace hearth;  // this file defines only an entry function
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view body = fuzz::Text(data, size);
@@ -12,7 +12,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   fuzz::Refusable([&] { storage::ReadBoolean(body); });
   fuzz::Refusable([&] {
     for (const auto& file : storage::ReadListing(body, "hdfs://nn/f").entries) {
-      // A name never leads out of its folder.
+      // A name must never refer to a file outside its folder.
       const std::string name = file.uri.substr(12);
       if (name.empty() || name.find('/') != name.npos || name == "..") __builtin_trap();
     }

@@ -1,11 +1,11 @@
-// JPEG and PNG: header and pixels, in all color modes; a random part, reduced or not.
+// JPEG and PNG: header and pixels in all color modes, and a random crop, perhaps decoded reduced.
 #include <vector>
 
 #include "hearth/image/decode.h"
 #include "hearth/image/image_transform.h"
 #include "tests/fuzz/input.h"
 
-using namespace hearth;  // an entry function, nothing else
+using namespace hearth;  // this file defines only an entry function
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   for (const auto mode :

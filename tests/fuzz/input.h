@@ -1,4 +1,4 @@
-// Helpers of the entry functions.
+// Helpers for the entry functions.
 #pragma once
 
 #include <cstddef>
@@ -13,13 +13,13 @@ inline std::string_view Text(const uint8_t* data, size_t size) {
   return {reinterpret_cast<const char*>(data), size};
 }
 
-// Invalid input must raise Error; any other exception ends the process.
+// Calls `function`, which must throw Error for invalid input: any other exception ends the process.
 template <typename Function>
 void Refusable(Function function) {
   try {
     function();
   } catch (const Error& error) {
-    // An error without a message is a defect too.
+    // An error without a message is a defect, too.
     if (error.message().empty()) __builtin_trap();
   }
 }

@@ -8,7 +8,7 @@
 #include "hearth/caffe/data/database/database.h"
 #include "tests/fuzz/input.h"
 
-using namespace hearth;  // an entry function, nothing else
+using namespace hearth;  // this file defines only an entry function
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const Fd file(memfd_create("fuzz.mdb", MFD_CLOEXEC));
@@ -21,7 +21,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       for (const char byte : cursor->key()) sum += static_cast<unsigned char>(byte);
       for (const char byte : cursor->value()) sum += static_cast<unsigned char>(byte);
     }
-    if (sum == 0xffffffff) __builtin_trap();  // the bytes are read
+    if (sum == 0xffffffff) __builtin_trap();  // so that the reads are not optimized away
   });
   return 0;
 }

@@ -1,4 +1,4 @@
-// Mean files: the number of values matches the dimensions, or the file is refused.
+// Mean files: the number of values must match the dimensions, or the file is refused.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -8,7 +8,7 @@
 #include "hearth/caffe/data/mean_file.h"
 #include "tests/fuzz/input.h"
 
-using namespace hearth;  // an entry function, nothing else
+using namespace hearth;  // this file defines only an entry function
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const int fd = memfd_create("mean", MFD_CLOEXEC);

@@ -1,5 +1,5 @@
-// Pickled rows: whatever the bytes are, each value that was made is dropped, or given back once,
-// and columns hold what the rows do.
+// Pickled rows: for any bytes, each created value must be dropped or returned exactly once, and
+// columns must contain the same values as the rows.
 #include <algorithm>
 #include <bit>
 #include <cstdint>
@@ -12,11 +12,11 @@
 #include "hearth/formats/pickled_columns.h"
 #include "tests/fuzz/input.h"
 
-using namespace hearth;  // an entry function, nothing else
+using namespace hearth;  // this file defines only an entry function
 
 namespace {
 
-// Counts handles; a value is the number of its kind.
+// Counts the values that exist; a value is only its kind.
 struct CountingBuilder {
   enum Value { kPlain, kList, kDict, kFailed };
 
@@ -54,7 +54,7 @@ struct CountingBuilder {
   int64_t handles = 0;
 };
 
-// Makes the rows one by one, however they share lists and tuples: what columns are measured by.
+// Builds each row separately, even if rows share lists or tuples; columns are compared with these.
 struct RowsBuilder {
   enum class Kind { kFailed, kInt, kFloat, kList, kTuple, kOther };
   struct Node {
@@ -62,7 +62,7 @@ struct RowsBuilder {
     uint64_t bits = 0;
     std::vector<size_t> items;
   };
-  using Value = size_t;  // of a node; 0 is none
+  using Value = size_t;  // index of a node; 0: no value
 
   Value Make(Kind kind, uint64_t bits = 0, std::span<Value> items = {}) {
     nodes.push_back({kind, bits, {items.begin(), items.end()}});
@@ -86,7 +86,7 @@ struct RowsBuilder {
   }
   bool SetItems(Value, std::span<Value>) { return true; }
 
-  // Whether `column` holds field `field` of the rows, or the rows themselves.
+  // Whether `column` contains the rows' field `*field`, or (null) the rows themselves.
   bool Is(const formats::NumberColumn& column, const std::vector<size_t>& rows,
           const size_t* field) {
     const Kind kind = column.floating ? Kind::kFloat : Kind::kInt;

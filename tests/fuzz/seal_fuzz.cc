@@ -1,11 +1,11 @@
-// The text of a snapshot's seal: what is read of it is the same when it is written and read again.
+// The text of a snapshot's seal: a position must be the same after it is written and read again.
 #include <cstdint>
 #include <string>
 
 #include "hearth/caffe/snapshot/snapshot_seal.h"
 #include "tests/fuzz/input.h"
 
-using namespace hearth;  // an entry function, nothing else
+using namespace hearth;  // this file defines only an entry function
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   fuzz::Refusable([&] {

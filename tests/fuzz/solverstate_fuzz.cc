@@ -1,10 +1,10 @@
-// .solverstate: read, written and read again.
+// .solverstate: it is read, written and read again.
 #include "hearth/caffe/proto/messages.h"
 #include "hearth/caffe/proto/wire_reader.h"
 #include "hearth/caffe/proto/wire_writer.h"
 #include "tests/fuzz/input.h"
 
-using namespace hearth;  // an entry function, nothing else
+using namespace hearth;  // this file defines only an entry function
 
 namespace {
 
@@ -25,7 +25,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     try {
       caffe::ParseWire(bytes, "written.solverstate", &again);
     } catch (const Error&) {
-      __builtin_trap();  // what it wrote it must read
+      __builtin_trap();  // written bytes must be readable
     }
     if (Written(again) != bytes) __builtin_trap();
   });

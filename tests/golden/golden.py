@@ -19,7 +19,7 @@ DATA = Path(__file__).parent.parent / "data" / "golden"
 
 @dataclass(frozen=True)
 class Case:
-    """One case of index.json; its README describes the keys."""
+    """One case of index.json, whose keys the README describes."""
 
     fields: dict[str, Any]
 
@@ -39,7 +39,7 @@ class Case:
 
     @property
     def types(self) -> set[str]:
-        """Layer types that the case's net has, data layers and splits included."""
+        """Types of all layers in the case's net, including data and split layers."""
         layers = {layer["type"] for layer in self.get("net_layers") or []}
         return layers | set(self.get("layer_types") or [])
 
@@ -49,7 +49,7 @@ class Case:
             return {key: stored[key] for key in stored.files}
 
     def close(self, got: np.ndarray, expected: np.ndarray, what: str) -> None:
-        """Fails when shapes differ or a value is off by more than the case's tolerance."""
+        """Fails if shapes differ, or if an error exceeds the case's tolerance."""
         got, expected = np.asarray(got), np.asarray(expected)
         assert got.shape == expected.shape, f"{what}: shape {got.shape}, not {expected.shape}"
         tolerance = self["tolerance"]
@@ -72,7 +72,7 @@ def cases(*kinds: str) -> list[Case]:
 
 @pytest.fixture(params=["cpu", "gpu"])
 def computed_on(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Runs on the CPU, and as on a GPU: by ATen's kernels, on a device with separate memory."""
+    """Runs a test on the CPU and as on a GPU: with ATen's kernels and separate device memory."""
     if request.param == "gpu" and _caffe.count_gpus() == 0:
         monkeypatch.setenv("HEARTH_SIMULATED_GPUS", "1")
     if request.param == "gpu":

@@ -1,4 +1,4 @@
-"""Solvers whose data is placed by hand, as the reference arrays were computed."""
+"""Solvers with data written into their blobs, as for the computation of the reference arrays."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hearth.native import _caffe
 
 
 def set_params(net: _caffe.Net, arrays: dict[str, np.ndarray], prefix: str) -> None:
-    """Sets the parameters that stand under `prefix`, which ends with a slash."""
+    """Sets the parameters from the arrays below `prefix`, which ends with a slash."""
     for key, value in arrays.items():
         if key.startswith(prefix):
             layer, index = key.removeprefix(prefix).split("/")
@@ -18,7 +18,7 @@ def set_params(net: _caffe.Net, arrays: dict[str, np.ndarray], prefix: str) -> N
 
 
 def fed_solver(prototxt: str, arrays: dict[str, np.ndarray], start: int = 0) -> _caffe.Solver:
-    """A solver whose forward pass number j (from `start`) sees entry j of every feed array."""
+    """A solver whose forward pass j (counted from `start`) reads entry j of each feed array."""
     feeds = {
         key.removeprefix("feed/"): value for key, value in arrays.items() if key.startswith("feed/")
     }

@@ -1,4 +1,4 @@
-"""Models and solver states: Caffe's are read, ours equal Caffe's."""
+"""Models and solver states: Hearth reads Caffe's files, and writes equal ones."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def case() -> Case:
 
 
 def solver_at(case: Case, start: int, folder: Path) -> _caffe.Solver:
-    """The case's solver, writing snapshots into `folder`, with its feed continuing at `start`."""
+    """The case's solver; it writes snapshots into `folder`, and its feed continues at `start`."""
     text = case["solver_prototxt"].replace('prefix: "net"', f'prefix: "{folder}/net"')
     return fed_solver(text, case.arrays(), start)
 
@@ -67,7 +67,7 @@ def content(path: Path) -> dict[str, tuple]:
     def look(name: str, item: h5py.Group | h5py.Dataset) -> None:
         assert not dict(item.attrs)
         if isinstance(item, h5py.Dataset):
-            # The name of a state's model has a different folder.
+            # Not compared, because the path of a state's model contains another folder.
             value = None if name == "learned_net" else item[()].tolist()
             kind = item.dtype.kind if name == "learned_net" else item.dtype.str
             found[name] = ("dataset", kind, item.shape, value)
@@ -146,8 +146,8 @@ def test_a_written_state_ends_as_caffe_writes_it(case: Case, tmp_path: Path) -> 
     _, state = solver.snapshot()
     original = (FILES / "net_iter_5.solverstate").read_bytes()
     written = Path(state).read_bytes()
-    # iter, learned_net (whose text differs by the folder), then history and current_step, as Caffe
-    # writes them and nothing else: Hearth's fields are in the seal next to the state.
+    # After iter and learned_net (whose text depends on the folder), only history and current_step
+    # follow, as in Caffe's file: Hearth's fields are in the seal next to the state.
     assert written.endswith(original[original.index(b"\x1a") :])
 
 

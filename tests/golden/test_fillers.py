@@ -1,4 +1,4 @@
-"""Values that fillers write: statistics of random fillers, exact values of the others."""
+"""The values that fillers write: statistics for random fillers, exact values for others."""
 
 from __future__ import annotations
 

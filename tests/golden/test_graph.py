@@ -1,4 +1,4 @@
-"""Filtering, splits, shared parameters and backward pruning as Caffe does them."""
+"""Filtering, splits, shared parameters and pruning of backward, like Caffe's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Images through decoding, resizing and transform_param, as BVLC Caffe saw them."""
+"""Images after decoding, resizing and transform_param, compared with BVLC Caffe."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TRANSFORMS = cases("transform")
 
 @pytest.fixture(autouse=True)
 def in_data_folder() -> Iterator[None]:
-    """Mean files are named relative to the data folder."""
+    """Mean files have names relative to the data folder."""
     before = os.getcwd()
     os.chdir(DATA)
     yield
@@ -24,7 +24,7 @@ def in_data_folder() -> Iterator[None]:
 
 
 def source_image(case: Case, arrays: dict[str, np.ndarray]) -> np.ndarray:
-    """The image (channels, height, width) that Caffe's transformer was given."""
+    """The image (channels, height, width) that Caffe's transformer received."""
     if case["source"] in ("u8", "float"):
         return arrays["image"]
     colors = "color" if case["is_color"] else "gray"
@@ -42,7 +42,7 @@ def source_image(case: Case, arrays: dict[str, np.ndarray]) -> np.ndarray:
 
 
 def transformed(case: Case, image: np.ndarray, seed: int = 0) -> np.ndarray:
-    """The result, with the batch axis that Caffe's has."""
+    """The transformed image, with a batch axis like Caffe's."""
     return _caffe.transform_image(case["transform_param"], case["phase"], image, seed)[None]
 
 

@@ -1,4 +1,4 @@
-"""Layers that read and write files, as BVLC Caffe ran them."""
+"""Layers that read and write files, compared with BVLC Caffe."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CASES = cases("net_files")
 
 @pytest.fixture(autouse=True)
 def in_data_copy(tmp_path: Path) -> Iterator[None]:
-    """Runs in a copy of the data folder: files are named relative to it, and one is written."""
+    """Runs in a copy of the data folder: names are relative to it, and one file is written."""
     shutil.copytree(DATA / "files", tmp_path / "files")
     before = os.getcwd()
     os.chdir(tmp_path)

@@ -1,4 +1,4 @@
-"""Every net that BVLC Caffe was run on: values, gradients, parameters, structure."""
+"""Every net that was run with BVLC Caffe: values, gradients, parameters, structure."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from golden import Case, cases, computed_on  # noqa: F401 (a fixture)
 
 from hearth.native import _caffe
 
-# Where Caffe is plainly wrong: what is not compared, and why.
+# Cases in which Caffe is wrong: what is not compared, and why.
 DEFECTS = {
-    # Power in place overwrites the gradient it should multiply, and Sigmoid and Power overwrite
-    # what ReLU's gradient is made from; ours is checked in hearth/caffe/layers.
+    # Caffe's in-place Power overwrites the gradient that it should multiply, and Sigmoid and Power
+    # overwrite the values that ReLU's gradient needs. hearth/caffe/layers checks ours.
     "net_inplace_chain": {"diff/x", "diff/c", "paramdiff/c/0", "paramdiff/c/1"},
 }
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("computed_on")
 
 
 def make_net(case: Case) -> _caffe.Net:
-    """The case's net, with the weights and arrays that Caffe had before its first forward."""
+    """The case's net with the weights and arrays of Caffe's net before its first forward."""
     net = _caffe.Net(case["prototxt"], case["phase"])
     arrays = case.arrays()
     for key, value in arrays.items():
@@ -34,7 +34,7 @@ def make_net(case: Case) -> _caffe.Net:
 
 
 def set_inputs(net: _caffe.Net, step: dict[str, np.ndarray]) -> None:
-    """Gives the inputs their shapes and values of this step."""
+    """Sets the shapes and values of the inputs for this step."""
     for key, value in step.items():
         if key.startswith("input/"):
             net.blobs[key.removeprefix("input/")].reshape(value.shape)
@@ -45,7 +45,7 @@ def set_inputs(net: _caffe.Net, step: dict[str, np.ndarray]) -> None:
 
 
 def compare(case: Case, net: _caffe.Net, step: dict[str, np.ndarray], prefix: str) -> None:
-    """Compares the blobs (or parameters) of one kind with the arrays under `prefix`."""
+    """Compares the blobs (or parameters) of one kind with the arrays below `prefix`."""
     for key, expected in step.items():
         head, _, rest = key.partition("/")
         if head != prefix or key in DEFECTS.get(case.name, ()):
@@ -62,7 +62,7 @@ def compare(case: Case, net: _caffe.Net, step: dict[str, np.ndarray], prefix: st
 
 
 def run_step(case: Case, net: _caffe.Net, step: dict[str, np.ndarray]) -> None:
-    """One step of the procedure in the README, compared with Caffe's results."""
+    """Runs one step of the README's procedure, and compares it with Caffe's results."""
     set_inputs(net, step)
     if not case.get("accumulate_param_diffs"):
         net.clear_param_diffs()

@@ -1,4 +1,4 @@
-"""Five steps of every solver and option, and every learning rate policy, against BVLC Caffe."""
+"""Every solver, option and learning rate policy for five steps, compared with BVLC Caffe."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hearth.native import _caffe
 
 
 def compare_iteration(case: Case, solver: _caffe.Solver, arrays: dict[str, np.ndarray]) -> None:
-    """Compares parameters, history and loss with the arrays of the iteration just done."""
+    """Compares parameters, history and loss with the arrays of the iteration that just ended."""
     prefix = f"iter{solver.iter}/"
     history = solver.history
     for key, expected in arrays.items():

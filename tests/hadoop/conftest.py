@@ -1,4 +1,6 @@
-"""One Hadoop cluster for all tests of this folder, the digits in its HDFS, one session on YARN."""
+"""Shared by all tests of this folder: one Hadoop cluster with the digits in its HDFS, and one
+session on YARN.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 DIGITS = ROOT / "python" / "hearth" / "demo"
 sys.path.insert(0, str(DIGITS))
 
-# A machine that others use, too, starts a JVM in many seconds, and an application starts four.
+# On a busy machine a JVM may take many seconds to start, and an application starts four.
 _TEST_S = 900
 
 
@@ -30,7 +32,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def hadoop(tmp_path_factory) -> Iterator[HadoopCluster]:
-    """The cluster; this process and its children find it by variables, like a user's."""
+    """The cluster. This process and its children find it by environment variables, like a user."""
     with HadoopCluster() as cluster, found_by_variables(cluster, tmp_path_factory.mktemp("conf")):
         yield cluster
 
@@ -45,7 +47,7 @@ def spark(hadoop):
 
 
 class Digits:
-    """Solvers and nets in a local folder, whose rows are in HDFS: /user/NAME/digits."""
+    """Solvers and nets in a local folder; their rows are in HDFS: /user/NAME/digits."""
 
     def __init__(self, hadoop: HadoopCluster, folder: Path):
         import prepare
@@ -58,7 +60,7 @@ class Digits:
             (folder / file.name).write_text(text)
 
     def solver(self, **settings: object) -> str:
-        """Writes a solver of the net of raw pixels, with other settings; None takes one out."""
+        """Writes a solver for the net of raw pixels, with changed settings; None removes one."""
         text = (self.folder / "lenet_cos_solver.prototxt").read_text()
         for key, value in settings.items():
             text = re.sub(rf"(?m)^{key}: .*\n", "", text)
@@ -80,7 +82,7 @@ def digits(hadoop, tmp_path_factory) -> Digits:
 
 @pytest.fixture(scope="session")
 def trained(hadoop, digits):
-    """Output of a command that trains and tests: its means; the model is in HDFS."""
+    """Trains and tests by a command whose model goes to HDFS; returns its output, the means."""
     solver = digits.solver(max_iter=200, snapshot=100, snapshot_prefix='"lenet"')
     done = caffe_on_spark(
         "-train", "-test", "-conf", solver, "-clusterSize", "2", "-persistent",

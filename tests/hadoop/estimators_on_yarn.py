@@ -1,8 +1,8 @@
 """TorchEstimator and KerasEstimator on YARN with everything in HDFS: rows, checkpoints, models.
 
-A fit whose rank 1 is killed in its second epoch, a later fit with the same folder that trains
-further, and the saved model. Arguments: the folder in HDFS, one that all hosts see, and the
-framework.
+Runs a fit whose rank 1 is killed in its second epoch, then a fit with the same folder that trains
+further, and loads the saved model. Arguments: a folder in HDFS, a folder that all hosts share, and
+the framework.
 """
 
 import os
@@ -15,7 +15,7 @@ from hearth.spark import session as spark_session
 
 
 def kill_once(folder, epoch, rank):
-    """Kills rank 1 in its second epoch, the first time."""
+    """Kills rank 1 in its second epoch, but only once."""
     if epoch == 1 and rank == 1:
         try:
             open(f"{folder}/killed", "x").close()
@@ -25,7 +25,7 @@ def kill_once(folder, epoch, rank):
 
 
 class KillsTorch:
-    """A callback of TorchEstimator that kills its process once."""
+    """A callback of TorchEstimator that kills rank 1 once."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -38,7 +38,7 @@ class KillsTorch:
 
 
 class KillsKeras:
-    """The same for KerasEstimator, called after each epoch and before its checkpoint."""
+    """The same for KerasEstimator; called after each epoch, before the epoch's checkpoint."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -81,7 +81,7 @@ STAGES = {
 
 def main(home, folder, framework):
     make_stage, killer, kind = STAGES[framework]
-    # The executor's JVM, a Python worker and a node with PyTorch or TensorFlow in each container.
+    # A container has to hold the executor's JVM, a Python worker, and a node with the framework.
     conf = {"spark.executor.memoryOverhead": "2g"}
     spark = spark_session.start("estimators", master="yarn", conf=conf)
     made = spark.range(400).selectExpr(

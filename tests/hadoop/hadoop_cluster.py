@@ -1,4 +1,4 @@
-"""A Hadoop cluster of this machine: NameNode, DataNode, ResourceManager and two NodeManagers."""
+"""A Hadoop cluster on this machine: NameNode, DataNode, ResourceManager and two NodeManagers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _QUICK_JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData")
 _OPENED = ("java.lang", "java.util", "java.util.concurrent")
 _SERVER = "org.apache.hadoop.yarn.server"
 _NAMENODE = "org.apache.hadoop.hdfs.server.namenode.NameNode"
-# name: (its class, its folder of settings, its heap)
+# {name: (main class, folder of settings, heap)}
 _DAEMONS = {
     "namenode": (_NAMENODE, "conf-daemons", "256m"),
     "datanode": ("org.apache.hadoop.hdfs.server.datanode.DataNode", "conf-daemons", "192m"),
@@ -39,7 +39,7 @@ _DAEMONS = {
         for number in range(_NODES)
     },
 }
-# Programs by their first argument, as in Hadoop's own scripts.
+# {program: {its first argument: main class}}, as in Hadoop's scripts.
 _PROGRAMS = {
     "hadoop": {"fs": "org.apache.hadoop.fs.FsShell"},
     "hdfs": {
@@ -57,9 +57,10 @@ _PROGRAMS = {
 
 
 class HadoopCluster:
-    """A context manager. Its processes end with this one, however that ends, and its folder goes.
+    """A context manager. However this process ends, the cluster ends with it.
 
-    HDFS's superuser is `hdfs`; this process's user has a home folder there. Not for two threads.
+    The cluster's folder is deleted, too. HDFS's superuser is `hdfs`; this process's user has a home
+    folder in it. Not for two threads.
 
     Attributes:
         uri: of the file system, "hdfs://host:port".
@@ -70,7 +71,7 @@ class HadoopCluster:
     """
 
     def __init__(self, keep: bool = False):
-        """`keep`: leave the folder behind, for its logs."""
+        """`keep`: do not delete the folder, so that its logs can be read."""
         self.folder = Path(tempfile.mkdtemp(prefix="hearth-hadoop-"))
         self.user = os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
         self._keep = keep
@@ -85,11 +86,11 @@ class HadoopCluster:
 
     @property
     def java_options(self) -> list[str]:
-        """Options of every JVM that uses the cluster."""
+        """JVM options for every program that uses the cluster."""
         return []
 
     def start(self) -> HadoopCluster:
-        """Starts all daemons at once; returns when all serve.
+        """Starts all daemons at the same time; returns when all of them are ready.
 
         Raises:
             RuntimeError: one ended, or they were not ready in time; with the end of its log.
@@ -118,7 +119,7 @@ class HadoopCluster:
         return self
 
     def stop(self) -> None:
-        """Kills the processes that it started and their descendants."""
+        """Kills the processes that the cluster started and their descendants."""
         if self._keeper is None:
             shutil.rmtree(self.folder, ignore_errors=True)
             return
@@ -128,9 +129,9 @@ class HadoopCluster:
         self._keeper.wait()
 
     def start_daemon(self, name: str) -> None:
-        """Starts (again) one of namenode, datanode, resourcemanager, node0, node1; does not wait.
+        """Starts (or restarts) namenode, datanode, resourcemanager, node0 or node1; does not wait.
 
-        A NameNode that has no image yet makes one.
+        A NameNode without an image first creates one.
         """
         main, conf, heap = _DAEMONS[name]
         java = self._java_command(self.folder / conf, f"-Xmx{heap}")
@@ -149,7 +150,7 @@ class HadoopCluster:
         self._spawn(name, command, environment)
 
     def _spawn(self, name: str, command: list[str], environment: dict[str, str]) -> None:
-        """Starts a process that ends with the cluster."""
+        """Starts a process that the cluster's end kills."""
         order = {"command": command, "environment": environment, "log": str(self.log(name))}
         assert self._keeper and self._keeper.stdin and self._keeper.stdout
         self._keeper.stdin.write(json.dumps(order) + "\n")
@@ -157,7 +158,7 @@ class HadoopCluster:
         self._pids[name] = int(self._keeper.stdout.readline())
 
     def kill_daemon(self, name: str) -> None:
-        """Kills one; returns when it is gone."""
+        """Kills a daemon; returns when it has ended."""
         os.kill(self._pids[name], signal.SIGKILL)
         _wait(lambda: not _runs(self._pids[name]), 30.0)
 
@@ -165,7 +166,7 @@ class HadoopCluster:
         return self.folder / "log" / f"{name}.log"
 
     def wait_until_ready(self) -> None:
-        """Returns when the DataNode and the NodeManagers are in service and HDFS can be written.
+        """Returns when the DataNode and the NodeManagers are in service, and HDFS is writable.
 
         Raises:
             RuntimeError: as start() says.
@@ -176,7 +177,7 @@ class HadoopCluster:
                 raise RuntimeError(f"Hadoop is not ready after {_READY_S:.0f} s:\n{self._ends()}")
 
     def environment(self) -> dict[str, str]:
-        """Additional environment variables for programs that use this cluster."""
+        """Environment variables that programs need to use this cluster."""
         return {
             "HADOOP_CONF_DIR": str(self.folder / "conf"),
             "YARN_CONF_DIR": str(self.folder / "conf"),
@@ -185,7 +186,7 @@ class HadoopCluster:
         }
 
     def run(self, *command: str, user: str | None = None) -> str:
-        """Output of `hdfs dfs -ls /` and the like, as another user where one is named.
+        """Runs a command like `hdfs dfs -ls /`, as `user` if given; returns its output.
 
         Raises:
             RuntimeError: its status is not 0; with what it said.
@@ -201,7 +202,8 @@ class HadoopCluster:
         return done.stdout
 
     def web(self, method: str, path: str, operation: str, **options: str) -> Any:
-        """One call of WebHDFS without a body; the answer's JSON. `user`: who asks, else `hdfs`.
+        """Makes a WebHDFS request without a body; returns the response's JSON. `user`: the
+        requesting user, by default `hdfs`.
 
         Raises:
             urllib.error.HTTPError: HDFS refused it.
@@ -220,14 +222,14 @@ class HadoopCluster:
             return json.loads(answer.read())
 
     def _settings(self) -> dict[str, dict[str, str]]:
-        """Settings beyond hadoop_conf's, by file ("core-site")."""
+        """Settings in addition to hadoop_conf's, by file ("core-site")."""
         return {}
 
     def _before_daemons(self) -> None:
         """Starts the services that the daemons need."""
 
     def _who(self, user: str) -> dict[str, str]:
-        """Variables by which a program is this user to HDFS."""
+        """Environment variables that make a program this user in HDFS."""
         return {"HADOOP_USER_NAME": user}
 
     def _java_command(self, conf: Path, *options: str) -> list[str]:
@@ -262,7 +264,7 @@ class HadoopCluster:
         system = self._bean("FSNamesystem")
         if system.get("NumLiveDataNodes") != 1:
             return False
-        return self._bean("NameNodeInfo").get("Safemode") == ""  # a text where it is in safe mode
+        return self._bean("NameNodeInfo").get("Safemode") == ""  # a message while in safe mode
 
     def _bean(self, name: str) -> dict[str, Any]:
         query = f"Hadoop:service=NameNode,name={name}"
@@ -274,7 +276,7 @@ class HadoopCluster:
         return beans[0] if beans else {}
 
     def _read(self, url: str) -> bytes:
-        """The content of a page of HDFS's daemons."""
+        """The content of one of the HDFS daemons' pages."""
         with urllib.request.urlopen(url, timeout=10) as answer:
             return bytes(answer.read())
 
@@ -331,7 +333,7 @@ def _runs(pid: int) -> bool:
 
 
 def _wait(state: Callable[[], bool], limit_s: float) -> None:
-    """Returns when `state` is true, or after `limit_s`."""
+    """Returns when `state` is true or `limit_s` has passed."""
     deadline = time.monotonic() + limit_s
     while not state() and time.monotonic() < deadline:
         time.sleep(0.1)

@@ -1,4 +1,4 @@
-"""The configuration files of the tests' Hadoop: everything on this machine, nothing secured."""
+"""The configuration files of the tests' Hadoop: everything on one machine and without security."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from pathlib import Path
 from xml.sax.saxutils import escape
 
 HOST = "127.0.0.1"
-# Below the ports that the system gives to connections, which would else take one of ours.
+# Below the ephemeral port range, because an outgoing connection could otherwise use one of these
+# ports.
 _PORTS = range(15000, 32000)
 _NODE_MB, _NODE_CORES = 8192, 8
 
@@ -43,7 +44,7 @@ def free_port() -> int:
 
 @dataclass(frozen=True)
 class Ports:
-    """Ports that must be known in advance; the DataNode and the NodeManagers use any."""
+    """Ports that must be known in advance; DataNode and NodeManagers use ephemeral ports."""
 
     namenode: int = field(default_factory=free_port)
     webhdfs: int = field(default_factory=free_port)
@@ -57,8 +58,9 @@ class Ports:
 def write_all(
     folder: Path, ports: Ports, nodes: int, more: Mapping[str, Mapping[str, str]]
 ) -> None:
-    """Writes `conf` (for clients), `conf-daemons` (for HDFS and the ResourceManager) and
-    `conf-node0` and so on. `more`: other settings, by file ("core-site")."""
+    """Writes the folders `conf` (clients), `conf-daemons` (HDFS and the ResourceManager), and
+    `conf-node0` and so on. `more`: further settings, by file ("core-site").
+    """
     yarn = {**_yarn(folder, ports), **more.get("yarn-site", {})}
     sites = {
         "core-site": {**_core(folder, ports), **more.get("core-site", {})},
@@ -67,7 +69,7 @@ def write_all(
     _write(folder / "conf", {**sites, "yarn-site": yarn}, _CLIENT_LOG)
     daemons = {**sites, "yarn-site": yarn, "capacity-scheduler": _scheduler()}
     _write(folder / "conf-daemons", daemons, _LOG)
-    # Looked up on the class path; no jar has them, and empty ones do.
+    # HDFS searches the class path for these folders, which no jar contains. Empty ones are enough.
     for name in ("hdfs", "datanode"):
         (folder / "conf-daemons" / "webapps" / name).mkdir(parents=True)
     for number in range(nodes):
@@ -111,7 +113,7 @@ def _hdfs(folder: Path, ports: Ports) -> dict[str, str]:
         "dfs.namenode.safemode.extension": "0",
         "dfs.heartbeat.interval": "1",
         "dfs.namenode.fs-limits.min-block-size": "1024",
-        # A pipeline of one DataNode cannot replace it.
+        # With a single DataNode, a write pipeline has no replacement for it.
         "dfs.client.block.write.replace-datanode-on-failure.policy": "NEVER",
     }
 

@@ -18,7 +18,7 @@ _State = TypeVar("_State")
 
 
 def _processes() -> dict[int, tuple[int, list[bytes]]]:
-    """Parent and command line of each process."""
+    """{process id: (parent's id, command line)} of all processes."""
     found = {}
     for entry in Path("/proc").glob("[0-9]*"):
         try:
@@ -31,12 +31,12 @@ def _processes() -> dict[int, tuple[int, list[bytes]]]:
 
 
 def executors(application: str) -> list[int]:
-    """The JVMs of its executors."""
+    """Ids of the JVMs of the application's executors."""
     return _jvms(application, b"ExecutorBackend")
 
 
 def masters(application: str) -> list[int]:
-    """The JVM of its application master in cluster mode."""
+    """Id of the JVM of the application's master in cluster mode."""
     return _jvms(application, b"yarn.ApplicationMaster")
 
 
@@ -51,7 +51,7 @@ def _jvms(application: str, main: bytes) -> list[int]:
 
 
 def trainers(application: str) -> list[int]:
-    """The trainers of its ranks."""
+    """Ids of the trainers of the application's ranks."""
     processes, found = _processes(), []
     above = set(executors(application))
     program = os.path.basename(native.program()).encode()
@@ -66,12 +66,12 @@ def trainers(application: str) -> list[int]:
 
 
 def kill_one(find: Callable[[str], list[int]], application: str) -> None:
-    """Kills the first of the processes, which the application has soon."""
+    """Waits until the application has such a process, and kills the first one."""
     os.kill(reached(lambda: find(application))[0], signal.SIGKILL)
 
 
 def reached(state: Callable[[], _State], limit_s: float = _LIMIT_S) -> _State:
-    """Waits until the state is true and returns it. Raises AssertionError after the limit."""
+    """Waits until the state is true and returns it; raises AssertionError after `limit_s`."""
     deadline = time.monotonic() + limit_s
     while not (found := state()):
         assert time.monotonic() < deadline, "the process to kill did not appear"
@@ -80,7 +80,7 @@ def reached(state: Callable[[], _State], limit_s: float = _LIMIT_S) -> _State:
 
 
 class Background:
-    """Runs `act` in a thread during the block of `with`, and raises its exception."""
+    """Runs `act` in a thread during the `with` block; re-raises its exception."""
 
     def __init__(self, act: Callable[[], None]):
         self._act = act

@@ -1,4 +1,4 @@
-"""Hadoop's jars for the tests: Maven fetches them once, and they stay in the user's cache."""
+"""Hadoop's jars for the tests: Maven downloads them once into the user's cache."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def version() -> str:
 
 
 def jars() -> Path:
-    """The folder of the jars; fetches them (100 MB) where they are not there yet.
+    """The folder of the jars; downloads them (100 MB) if they are missing.
 
     It is $HEARTH_HADOOP_JARS, or `hearth/hadoop-VERSION` in $XDG_CACHE_HOME (~/.cache).
 
@@ -63,8 +63,9 @@ def _fetch(folder: Path) -> None:
 
 
 def _run_maven(*arguments: str) -> tuple[int, str]:
-    """Its status and what it said. Ends with its JVM, which would write on into the next one's
-    folder, however this ends."""
+    """Runs Maven; returns its status and output. On any exit its JVM is killed as well, because it
+    would otherwise write into the next run's folder.
+    """
     maven = subprocess.Popen(
         [str(_MAVEN), *arguments],
         stdout=subprocess.PIPE, text=True, start_new_session=True,

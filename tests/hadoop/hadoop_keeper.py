@@ -1,8 +1,8 @@
 """Owns the processes of a Hadoop cluster and their descendants, and kills them at the end.
 
-A separate program, started by HadoopCluster. A line of JSON on its standard input starts a process;
-it answers with the process id. At end of input it kills every descendant, also containers that lost
-their NodeManager, and removes the cluster's folder.
+A separate program that HadoopCluster starts. A line of JSON on its standard input starts a process;
+the reply is the process id. At the end of its input it kills every descendant, including containers
+whose NodeManager is gone, and removes the cluster's folder.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _libc = ctypes.CDLL(None)
 
 
 def main(folder: str, keep: str) -> None:
-    """Serves until the end of the input. `keep`: "1" leaves the folder."""
+    """Serves requests until the input ends. `keep`: "1" keeps the folder."""
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     pending = b""
     while True:
@@ -64,7 +64,7 @@ def _reap() -> None:
 
 
 def _end_all() -> None:
-    """Kills until no descendant is left: orphans become children of this process."""
+    """Kills descendants until none is left; orphans become children of this process (subreaper)."""
     while descendants := _descendants():
         for pid in descendants:
             with suppress(ProcessLookupError):

@@ -1,4 +1,4 @@
-"""Hadoop's C client for the tests, built from the source in a crate."""
+"""Hadoop's C client for the tests, built from the source code that a Rust crate contains."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LIMIT_S = 300.0
 
 
 def libhdfs(java_home: Path) -> Path | None:
-    """The library, built once into the user's cache; None without cargo, a JDK or the crate."""
+    """The library, built once in the user's cache; None if cargo, a JDK or the crate is missing."""
     headers = java_home / "include"
     if shutil.which("cargo") is None or not (headers / "jni.h").exists():
         return None
@@ -29,7 +29,7 @@ def libhdfs(java_home: Path) -> Path | None:
 
 
 def _build(library: Path, java_home: Path) -> bool:
-    """False where the crate cannot be fetched."""
+    """Builds the library; False if the crate cannot be downloaded."""
     folder = library.parent
     (folder / "src").mkdir(parents=True, exist_ok=True)
     (folder / "src" / "lib.rs").touch()

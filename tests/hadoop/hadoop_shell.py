@@ -1,4 +1,4 @@
-"""`make hadoop-shell`: a shell with a new Hadoop cluster, which ends with the shell."""
+"""`make hadoop-shell`: a shell with a new Hadoop cluster; leaving the shell ends the cluster."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hadoop_cluster import HadoopCluster
 
 
 def main() -> int:
-    """Returns the shell's status."""
+    """Returns the shell's exit status."""
     with HadoopCluster() as hadoop:
         home = Path(sys.executable).parent
         environment = {**os.environ, **hadoop.environment()}

@@ -1,4 +1,4 @@
-"""A user's environment for the tests' cluster: variables, and Spark's defaults."""
+"""A user's environment for the tests' cluster: variables and Spark's default settings."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData")
 
 
 def _spark_settings(java_options: str) -> dict[str, str]:
-    """Small executors that start quickly: Spark's jars are where this machine has them."""
+    """Small executors that start quickly, because they use this machine's copy of Spark's jars."""
     import pyspark
 
     settings = {
         "spark.yarn.jars": f"local:{Path(pyspark.__file__).parent}/jars/*",
         "spark.executor.instances": "2",
         "spark.executor.memory": "512m",
-        # The default of 384 MB is too little for a heap that is used wholly and a trainer.
+        # The default of 384 MB is too little for a trainer and a heap that is in full use.
         "spark.executor.memoryOverhead": "640m",
         "spark.driver.memory": "512m",
         "spark.yarn.am.memory": "384m",
@@ -36,7 +36,7 @@ def _spark_settings(java_options: str) -> dict[str, str]:
         "spark.ui.enabled": "false",
         "spark.sql.shuffle.partitions": "2",
     }
-    if native := os.environ.get("HEARTH_NATIVE_DIR"):  # another folder's binaries
+    if native := os.environ.get("HEARTH_NATIVE_DIR"):  # the binaries are in another folder
         settings["spark.executorEnv.HEARTH_NATIVE_DIR"] = native
         settings["spark.yarn.appMasterEnv.HEARTH_NATIVE_DIR"] = native
     return settings
@@ -44,7 +44,7 @@ def _spark_settings(java_options: str) -> dict[str, str]:
 
 @contextmanager
 def found_by_variables(cluster: HadoopCluster, conf: Path) -> Iterator[None]:
-    """Meanwhile this process, and what it starts, uses the cluster. `conf`: an empty folder."""
+    """Within the block, this process and its children use the cluster. `conf`: an empty folder."""
     before = dict(os.environ)
     java_options = " ".join([*_QUICK, *cluster.java_options])
     lines = [f"{key} {value}" for key, value in _spark_settings(java_options).items()]

@@ -1,4 +1,4 @@
-"""The tests' Hadoop with Kerberos: a private KDC; every daemon logs in with a keytab."""
+"""The tests' Hadoop with Kerberos: a private KDC, and a keytab by which every daemon logs in."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from hadoop_conf import HOST
 from hadoop_variables import found_by_variables
 
 REALM = "HEARTH.TEST"
-USER = "alice"  # not whom the processes belong to, so that neither is taken for the other
+USER = "alice"  # differs from the processes' user, so that mix-ups fail
 PROGRAMS = ("krb5kdc", "kdb5_util", "kadmin.local", "kinit", "curl")
 _SERVICES = ("hdfs", "yarn", "HTTP")
 _KDC_S = 30.0
@@ -49,16 +49,16 @@ kdc_tcp_listen = {host}:{port}
 
 
 def missing() -> list[str]:
-    """The programs that this machine lacks for a KDC and its clients."""
+    """The programs for a KDC and its clients that this machine lacks."""
     path = f"{os.environ['PATH']}:/usr/sbin"
     return [name for name in PROGRAMS if shutil.which(name, path=path) is None]
 
 
 @contextmanager
 def secure_hadoop(conf: Path, **options: Any) -> Iterator[KerberosCluster]:
-    """A cluster that this process, and what it starts, finds by variables; its user has a ticket.
+    """A cluster that this process and its children find by variables, with a ticket for its user.
 
-    Skips the test where there is no KDC to start. `conf`: an empty folder.
+    Skips the test if a KDC cannot be started. `conf`: an empty folder.
     """
     if lacking := missing():
         pytest.skip(f"there is no KDC to start without {', '.join(lacking)}")
@@ -71,15 +71,16 @@ def _principal(service: str) -> str:
 
 
 class KerberosCluster(HadoopCluster):
-    """HDFS and YARN that require a ticket or a token. `user` belongs to its realm.
+    """HDFS and YARN that require a ticket or a token. `user` is a principal of their realm.
 
     Attributes:
         krb5: the folder of the KDC, with `krb5.conf`.
     """
 
     def __init__(self, keep: bool = False, token_s: float = 86_400):
-        """`token_s`: how long HDFS accepts a token without renewal. YARN renews the tokens that an
-        application starts with, for half as long again."""
+        """`token_s`: how long HDFS accepts a token without renewal. YARN renews the tokens with
+        which an application starts, until 1.5 times that age.
+        """
         super().__init__(keep)
         self._token_ms = int(1000 * token_s)
         self.user = USER
@@ -96,7 +97,7 @@ class KerberosCluster(HadoopCluster):
         return self.krb5 / f"{name}.keytab"
 
     def tickets(self, name: str = USER) -> dict[str, str]:
-        """Variables with which a program uses the ticket cache of one; it is made if need be."""
+        """Variables for the principal's ticket cache, which is created if it is missing."""
         cache = self.krb5 / f"{name}.tickets"
         found = {"KRB5_CONFIG": f"{self.krb5}/krb5.conf", "KRB5CCNAME": f"FILE:{cache}"}
         if not cache.exists():
@@ -105,11 +106,11 @@ class KerberosCluster(HadoopCluster):
         return found
 
     def environment(self) -> dict[str, str]:
-        """Also the ticket cache of `user`."""
+        """Includes the ticket cache of `user`."""
         return {**super().environment(), **self.tickets()}
 
     def web(self, method: str, path: str, operation: str, **options: str) -> Any:
-        """Like the base's, with curl, which logs in with the user's tickets.
+        """Like the base class's, but by curl, which authenticates with the user's ticket.
 
         Raises:
             OSError: HDFS refused it; with its answer.
@@ -149,7 +150,7 @@ class KerberosCluster(HadoopCluster):
             "dfs.datanode.kerberos.principal": _principal("hdfs"),
             "dfs.web.authentication.kerberos.keytab": str(self.keytab("HTTP")),
             "dfs.web.authentication.kerberos.principal": _principal("HTTP"),
-            # Not in core-site: YARN's pages stay open.
+            # Set here and not in core-site, so that YARN's pages need no authentication.
             "hadoop.http.authentication.type": "kerberos",
             "hadoop.http.authentication.kerberos.keytab": str(self.keytab("HTTP")),
             "hadoop.http.authentication.kerberos.principal": _principal("HTTP"),
@@ -161,13 +162,14 @@ class KerberosCluster(HadoopCluster):
             "ignore.secure.ports.for.testing": "true",
         }
         yarn = login("yarn.resourcemanager", "yarn") | login("yarn.nodemanager", "yarn")
-        # A secure NodeManager reads logs only with Hadoop's native library, which no jar has.
+        # A secure NodeManager can read logs only with Hadoop's native library, which no jar
+        # contains.
         yarn["yarn.log-aggregation-enable"] = "false"
         core = {"hadoop.security.authentication": "kerberos"}
         return {"core-site": core, "hdfs-site": hdfs, "yarn-site": yarn}
 
     def _before_daemons(self) -> None:
-        """Makes the realm and starts its KDC."""
+        """Creates the realm and starts its KDC."""
         self.krb5.mkdir()
         names = {"realm": REALM, "host": HOST, "port": self._port, "folder": self.krb5}
         for file, text in (("krb5.conf", _CLIENTS), ("kdc.conf", _KDC)):

@@ -1,9 +1,10 @@
-"""For YARN's cluster mode: trains on Parquet in HDFS by the soak's PyTorch program, which records
-the rows of each step in a local folder.
+"""For YARN's cluster mode: trains on Parquet files in HDFS with the soak's PyTorch program, which
+records the rows of each step in a local folder.
 
     recorded_program.py SOAK FOLDER HOME
 
-SOAK: tests/soak; YARN copies only this file. FOLDER: of the records. HOME: a folder of HDFS.
+SOAK: tests/soak, because YARN copies only this file. FOLDER: for the records. HOME: a folder in
+HDFS.
 """
 
 from __future__ import annotations

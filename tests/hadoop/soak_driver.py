@@ -1,6 +1,6 @@
 """`make soak-hadoop`: a driver that YARN restarts continues with the same rows.
 
-pytest does not find this file by itself.
+pytest does not collect this file by itself.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SOAK = str(Path(counted_steps.__file__).parent)
 
 
 def taken(folder: Path, attempt: int) -> dict[tuple[int, str], list[int]]:
-    """The rows of each step and rank in one attempt of the driver."""
+    """{(step, rank): rows} of one attempt of the driver."""
     found = {}
     for file in folder.glob(f"{1000 * attempt:05d}-*"):
         for line in file.read_text().splitlines()[1:]:
@@ -47,10 +47,10 @@ def test_a_restarted_driver_continues_with_the_same_rows(hadoop, tmp_path):
     over = threading.Event()
 
     def kill() -> None:
-        # In the second epoch, behind some checkpoints.
+        # Step 33 is in the second epoch, after some checkpoints.
         reached(lambda: over.is_set() or counted_steps.progress(folder)[2] > 33, PROGRAM_S)
         if over.is_set():
-            return  # the program's output says why
+            return  # the program has failed; its output says why
         (application,) = {app["id"] for app in hadoop.cluster("apps")["apps"]["app"]} - known
         kill_one(masters, application)
 
@@ -59,7 +59,7 @@ def test_a_restarted_driver_continues_with_the_same_rows(hadoop, tmp_path):
         done = run_program(
             spark_submit(), "--master", "yarn", "--deploy-mode", "cluster",
             "--conf", "spark.yarn.maxAppAttempts=2",
-            "--conf", "spark.executor.memoryOverhead=2g",  # PyTorch is outside the JVM's heap
+            "--conf", "spark.executor.memoryOverhead=2g",  # for PyTorch, outside the JVM's heap
             "--conf", f"spark.executorEnv.PYTHONPATH={SOAK}",
             recorded_program.__file__, SOAK, str(folder), home, folder=tmp_path,
         )  # fmt: skip

@@ -1,6 +1,6 @@
-"""`make soak-hadoop`: kills that take minutes, none of which changes the model of a training.
+"""`make soak-hadoop`: kills that take minutes and must not change a training's model.
 
-pytest does not find this file by itself. At the end it prints docs/reliability.md's table.
+pytest does not collect this file by itself. At its end it prints the table in docs/reliability.md.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ TIMES = 3
 
 
 class Table:
-    """Seconds from each kill to the next whole snapshot in HDFS, by fault."""
+    """Seconds from each kill to the next complete snapshot in HDFS, by fault."""
 
     def __init__(self) -> None:
         self._seconds: dict[str, list[float]] = defaultdict(list)
@@ -59,14 +59,14 @@ def seals(hadoop, folder: str) -> int:
 
 
 class Training:
-    """Trains in the tests' session; the model is in the folder of HDFS that a call names."""
+    """Trains in the tests' session; run() names the folder in HDFS that the model goes to."""
 
     def __init__(self, hadoop, spark, digits):
         self._hadoop, self._spark, self._digits = hadoop, spark, digits
         self.solver = digits.solver(max_iter=ITERATIONS, snapshot=EVERY, snapshot_prefix='"lenet"')
 
     def run(self, folder: str, kill: Callable[[], None] = lambda: None) -> list[dict]:
-        """Events of a training; `kill` runs in another thread."""
+        """Trains and returns the events; `kill` runs in another thread."""
         events: list[dict] = []
         conf = self._digits.config(self._spark, self.solver, model=f"{folder}/lenet.caffemodel")
         source = DataSource(self._spark).getSource(conf, True)
@@ -87,7 +87,7 @@ def training(hadoop, spark, digits):
 
 
 def unsealed(hadoop, folder: str) -> bool:
-    """Whether a snapshot is on its way."""
+    """Whether a snapshot is being written."""
     there = names(hadoop, folder)
     states = {name.partition(".")[0] for name in there if name.endswith(".caffemodel")}
     sealed = {name.partition(".")[0] for name in there if name.endswith(".hearth.json")}
@@ -130,7 +130,7 @@ def test_an_application_master_that_dies_is_started_again(hadoop, digits, traini
         (application,) = {app["id"] for app in hadoop.cluster("apps")["apps"]["app"]} - known
         before, killed_at = seals(hadoop, "master"), time.monotonic()
         kill_one(masters, application)
-        # Seals of the first attempt may still arrive before those of the second one.
+        # Awaits three more, because seals of the first attempt may still arrive.
         reached(lambda: seals(hadoop, "master") > before + 2)
         table.add("application master", time.monotonic() - killed_at)
 
@@ -142,7 +142,7 @@ def test_an_application_master_that_dies_is_started_again(hadoop, digits, traini
     assert done.returncode == 0, done.stderr[-3000:]
     application = last_application(hadoop)
     assert application["finalStatus"] == "SUCCEEDED"
-    # The logs are listed node by node.
+    # The nodes' logs become available one after the other.
     resumed = "Restoring previous solver status from"
     reached(lambda: resumed in output_of(hadoop, application["id"]))
     assert output_of(hadoop, application["id"]).count("attempt 2 of this application") == 1

@@ -1,7 +1,7 @@
-"""`make soak-hadoop`: files and trainings on a secure Hadoop, with a KDC of this machine.
+"""`make soak-hadoop`: files and trainings on a secure Hadoop, with a KDC on this machine.
 
-pytest does not find this file by itself. It is skipped where there is no KDC to start:
-`apt-get install krb5-kdc krb5-admin-server krb5-user curl`, whose service need not run.
+pytest does not collect this file by itself. It is skipped if a KDC cannot be started: `apt-get
+install krb5-kdc krb5-admin-server krb5-user curl`, whose services need not run.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ NO_TICKETS = {"KRB5CCNAME": "FILE:/nowhere"}
 
 @pytest.fixture(scope="session")
 def hadoop(tmp_path_factory) -> Iterator[KerberosCluster]:
-    """In place of the other tests' cluster; the user has a ticket."""
+    """Replaces the cluster of the other tests; the user has a ticket."""
     with secure_hadoop(tmp_path_factory.mktemp("conf")) as cluster:
         yield cluster
 
 
 @pytest.fixture(params=["webhdfs", "libhdfs"])
 def client(hadoop, request) -> dict[str, str]:
-    """The variables that choose one of the core's clients."""
+    """The environment variables that select one of the core's HDFS clients."""
     if request.param == "webhdfs":
         return {"HEARTH_HDFS": "webhdfs"}
     library = libhdfs(Path(hadoop.environment()["JAVA_HOME"]))
@@ -48,7 +48,7 @@ def client(hadoop, request) -> dict[str, str]:
 
 @pytest.fixture(scope="session")
 def tokens(hadoop) -> tuple[str, str]:
-    """Files with a delegation token each; the second one is cancelled."""
+    """Two files with a delegation token each; the second token is cancelled."""
     files = tuple(str(hadoop.krb5 / f"{name}.token") for name in ("valid", "cancelled"))
     for file in files:
         hadoop.run("hdfs", "fetchdt", "--renewer", "yarn", file)
@@ -57,7 +57,7 @@ def tokens(hadoop) -> tuple[str, str]:
 
 
 def last_line(program: str, client: dict[str, str], **variables: str) -> str:
-    """The last line of output of a program with the core's bindings, or the line of its error."""
+    """Runs a program with the core's bindings; returns the last line of its output or error."""
     return in_process(program, **client, **variables).strip().splitlines()[-1]
 
 
@@ -106,7 +106,7 @@ KEYTAB = ("--principal", f"{USER}@{REALM}", "--keytab")
 
 
 def trained(hadoop, digits, folder: str, *options: str, **variables: str) -> None:
-    """A training and a test by spark-submit, with model and means in HDFS."""
+    """Trains and tests by spark-submit; the model and the means are in HDFS."""
     solver = digits.solver(max_iter=200, snapshot=100, snapshot_prefix='"lenet"')
     net = Path(solver).with_name("lenet_cos_train_test.prototxt")
     done = run_program(
@@ -121,7 +121,7 @@ def trained(hadoop, digits, folder: str, *options: str, **variables: str) -> Non
     assert accuracy(content(hadoop, f"{folder}.txt").decode()) > GOAL
     logs = (hadoop.folder.glob(f"node*/containers/*/*/{name}") for name in ("stdout", "stderr"))
     said += "".join(log.read_text(errors="replace") for found in logs for log in found)
-    assert "100 % of them on their own hosts" in said  # the ranks have read, not Spark
+    assert "100 % of them on their own hosts" in said  # the ranks read the rows, not Spark
     assert "Spark reads " not in said
 
 

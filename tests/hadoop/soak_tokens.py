@@ -1,7 +1,7 @@
 """`make soak-hadoop`: programs that outlive their delegation tokens continue with newer ones.
 
-HDFS accepts a token without renewal for a minute here, instead of a day, and one that YARN renews
-for a minute and a half, instead of a week. Not collected by pytest, like soak_kerberos.py.
+Here HDFS accepts a token for one minute without renewal, instead of a day, and for a minute and a
+half if YARN renews it, instead of a week. pytest does not collect this file, like soak_kerberos.py.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ session.stop(spark)
 
 @pytest.fixture(scope="session")
 def hadoop(tmp_path_factory) -> Iterator[KerberosCluster]:
-    """In place of the other tests' cluster."""
+    """Replaces the cluster of the other tests."""
     with secure_hadoop(tmp_path_factory.mktemp("conf"), token_s=TOKEN_S) as cluster:
         yield cluster
 
@@ -59,7 +59,7 @@ def options(hadoop) -> tuple[str, ...]:
 
 
 def said_by(hadoop, program) -> str:
-    """The last output of it and its containers, without Spark's log."""
+    """The last lines of the program's and its containers' output, without Spark's log."""
 
     def last(text: str) -> str:
         return "\n".join(line for line in text.splitlines() if " INFO " not in line)[-5000:]
@@ -68,7 +68,7 @@ def said_by(hadoop, program) -> str:
 
 
 def containers_logs(hadoop, program) -> str:
-    """The containers' logs of the application that a program has started."""
+    """The containers' logs of the application that the program started."""
     said = program.stdout + program.stderr
     applications = re.findall(r"application_\d+_\d+", said)
     logs = hadoop.folder.glob(f"node*/containers/{applications[-1]}/*/std*") if applications else ()

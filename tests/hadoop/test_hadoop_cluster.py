@@ -1,4 +1,4 @@
-"""The tests' own Hadoop: it serves, refuses what a real one refuses, and leaves nothing behind."""
+"""The tests' own Hadoop: it works, refuses what a real one refuses, and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-# A cluster whose owner is about to be killed: prints its folder once its processes run.
+# Owns a cluster until it is killed: prints the cluster's folder once the processes run.
 _OWNER = """
 import sys, time
 from hadoop_cluster import HadoopCluster
@@ -41,7 +41,7 @@ def test_both_nodes_take_containers(hadoop):
 
 
 def processes_of(folder: str) -> list[str]:
-    """Command lines that name the folder."""
+    """Command lines of the processes that name the folder."""
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:
@@ -54,7 +54,7 @@ def processes_of(folder: str) -> list[str]:
 
 
 def wait_until(state: Callable[[], bool]) -> bool:
-    """Whether it becomes true within a minute."""
+    """Whether the state becomes true within a minute."""
     deadline = time.monotonic() + 60
     while not (reached := state()) and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -72,7 +72,7 @@ def test_the_keeper_kills_orphaned_processes(tmp_path):
         text=True,
     )
     assert keeper.stdin is not None and keeper.stdout is not None
-    # Like a container whose NodeManager was killed: in its own session, without a parent.
+    # Like a container whose NodeManager was killed: in a separate session, and orphaned.
     orphan = f"sleep 600.0{os.getpid()}"
     order = {"command": ["sh", "-c", f"setsid {orphan} & exit 0"], "environment": dict(os.environ)}
     keeper.stdin.write(json.dumps({**order, "log": str(folder / "log")}) + "\n")
@@ -95,7 +95,7 @@ def test_no_process_survives_a_killed_owner():
     )
     assert owner.stdout is not None
     folder = owner.stdout.readline().strip()
-    assert len(processes_of(folder)) >= 6  # five daemons, and who keeps them
+    assert len(processes_of(folder)) >= 6  # five daemons and their keeper
     owner.send_signal(signal.SIGKILL)
     owner.wait()
     assert wait_until(lambda: not processes_of(folder) and not Path(folder).exists())

@@ -1,4 +1,4 @@
-"""The core's files on a real HDFS, by both of its clients."""
+"""The core's files on a real HDFS, through both of its clients."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_libhdfs_passes_the_conformance_tests(hadoop):
 
 
 def in_process(program: str, **environment: str) -> str:
-    """Output of a Python program with the core's bindings as `core`."""
+    """Output of a Python program that uses the core's bindings as `core`."""
     done = subprocess.run(
         [sys.executable, "-c", f"from hearth.native import _core as core\n{program}"],
         env={**os.environ, "HEARTH_HDFS": "webhdfs", **environment},

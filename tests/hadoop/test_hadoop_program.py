@@ -53,7 +53,7 @@ def test_a_training_resumes_in_hdfs(hadoop, monkeypatch, form, ending):
         _core.write_file(f"{folder}/{name}.prototxt", text.encode())
         return f"{folder}/{name}.prototxt"
 
-    # Without a prefix, snapshots are next to the solver.
+    # Without a prefix, the snapshots are next to the solver.
     hearth("train", "-solver", solver("whole", 8))
     hearth("train", "-solver", solver("part", 4, f'snapshot_prefix: "{folder}/part"'))
     state = f"{folder}/part_iter_4.solverstate{ending}"
@@ -62,7 +62,7 @@ def test_a_training_resumes_in_hdfs(hadoop, monkeypatch, form, ending):
     models = [
         _core.read_file(f"{folder}/{at}_iter_8.caffemodel{ending}") for at in ("whole", "part")
     ]
-    if not ending:  # HDF5 keeps times
+    if not ending:  # HDF5 files contain times
         assert models[0] == models[1]
     assert not [name for name in names(folder) if "tmp" in name or "probe" in name]
     weights = f"{folder}/part_iter_8.caffemodel{ending}"

@@ -1,4 +1,4 @@
-"""TensorFlow on a real HDFS, through the plug-in."""
+"""TensorFlow with a real HDFS, through Hearth's file system plugin."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from hearth import native
 
-# One process does all: TensorFlow takes seconds to load, and a file system is registered for good.
+# A single process runs all checks: TensorFlow loads slowly, and a file system stays registered.
 _PROGRAM = """
 import sys
 import hearth.tensorflow.filesystems as filesystems

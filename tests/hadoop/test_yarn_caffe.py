@@ -1,4 +1,4 @@
-"""The Caffe app on YARN, with its rows, model and snapshots in HDFS."""
+"""The Caffe application on YARN; its rows, model and snapshots are in HDFS."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from hearth.caffeonspark.tools.sequence_parts import write_records
 
 
 def ready_ones(events: list[dict]) -> list[int]:
-    """The iterations at which ranks have begun, one for each generation."""
+    """The iterations at which ranks started, one for each generation."""
     return [event["iteration"] for event in events if event["event"] == "ready"]
 
 
@@ -69,7 +69,7 @@ def test_a_model_of_a_local_name_stays_on_its_host(spark, digits, trained, tmp_p
 
 
 def train(spark, digits, folder: str, every: int, on_event=lambda event: None) -> list[dict]:
-    """Events of a training that leaves a snapshot every so many iterations."""
+    """Trains with a snapshot every `every` iterations; returns the events."""
     events: list[dict] = []
 
     def listen(event: dict) -> None:
@@ -91,9 +91,9 @@ def test_a_killed_container_and_a_killed_trainer_cost_no_run(hadoop, spark, digi
     victims, begun = [executors, trainers], None
 
     def kill(event: dict) -> None:
-        """Kills once per generation, as soon as it has written a snapshot.
+        """Kills once per generation, as soon as the generation has written a snapshot.
 
-        Snapshots that the last generation wrote after the kill do not count.
+        Snapshots that the previous generation wrote after its kill do not count.
         """
         nonlocal begun
         if event["event"] == "ready":
@@ -110,9 +110,9 @@ def test_a_killed_container_and_a_killed_trainer_cost_no_run(hadoop, spark, digi
     warnings = [event["text"] for event in events if event.get("level") == "W"]
     assert starts[0] == 0 < starts[1] < starts[2], (starts, warnings)
     whole, again = (content(hadoop, f"{name}/lenet.caffemodel") for name in ("whole", "killed"))
-    assert whole == again  # bit for bit that of the undisturbed run
+    assert whole == again  # equal to the model without kills, bit for bit
     said = [event["text"] for event in events if "on their own hosts" in event.get("text", "")]
-    assert len(said) == 2  # the plan, and the reads of the last ranks
+    assert len(said) == 2  # of the plan, and of the last ranks' reads
     assert all("100 % of" in text for text in said)
 
 
@@ -153,7 +153,7 @@ def test_ranks_read_each_format_from_their_own_hosts(hadoop, spark, digits, tmp_
 
 
 def submit_cluster(digits, *flags: str, attempts: int = 1):
-    """`python -m hearth.caffeonspark` in cluster mode."""
+    """Runs `python -m hearth.caffeonspark` in cluster mode."""
     program = str(Path(caffeonspark.__file__).with_name("__main__.py"))
     solver = next(flag for flag in flags if flag.endswith(".prototxt"))
     net = Path(solver).with_name("lenet_cos_train_test.prototxt")

@@ -1,4 +1,4 @@
-"""A cluster's nodes on YARN: fed with rows from HDFS, each of which arrives once."""
+"""A cluster's nodes on YARN, fed with rows from HDFS; each row arrives once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROWS = 4000
 
 
 def count_rows(args, ctx):
-    """Takes rows until there are no more, and leaves their number and sum."""
+    """Takes all rows, and writes their number and sum to a file."""
     feed = ctx.get_data_feed()
     rows = total = 0
     while not feed.should_stop():
@@ -31,7 +31,7 @@ def count_rows(args, ctx):
 
 
 def sum_files(args, ctx):
-    """Reads this node's share of each folder in HDFS itself, twice."""
+    """Reads this node's share of each folder directly from HDFS, twice."""
     found = {}
     for name in args["folders"]:
         feed = ctx.get_file_feed(name, ["id"], epochs=2)
@@ -46,7 +46,7 @@ def sum_files(args, ctx):
 
 
 def write_records(spark, folder, local):
-    """Puts TFRecord files of the numbers into a folder of HDFS."""
+    """Writes the numbers as TFRecord files to a folder in HDFS."""
     for part in range(4):
         writer = _core.TfRecordWriter(str(local))
         writer.write(pa.record_batch({"id": pa.array(range(part, ROWS, 4), pa.int64())}))
@@ -70,7 +70,7 @@ def test_nodes_read_files_near_their_blocks_themselves(hadoop, spark, tmp_path):
         assert sum(node[folder][0] for node in found) == 2 * ROWS
         assert sum(node[folder][1] for node in found) == ROWS * (ROWS - 1)
         assert all(node[folder][0] for node in found)
-    local, remote = cluster_of_files.bytes_read()  # the one DataNode is on this host
+    local, remote = cluster_of_files.bytes_read()  # the only DataNode is on this host
     assert local > 0
     assert remote == 0
 
@@ -89,7 +89,7 @@ def test_records_are_saved_and_loaded_by_executors_without_a_configuration(hadoo
 
 
 def killed_at_first(batches):
-    """The rows; the first attempt of each task is killed when it has taken some."""
+    """Passes the rows on; the first attempt of each task is killed after some of them."""
     from pyspark import TaskContext
 
     for batch in batches:
@@ -103,14 +103,14 @@ def test_records_of_killed_tasks_are_written_by_the_next_ones(hadoop, spark):
     target = f"{hadoop.uri}/user/{hadoop.user}/saved_again"
     rows = spark.range(1000).repartition(2)
     dfutil.saveAsTFRecords(rows.mapInArrow(killed_at_first, rows.schema), target)
-    names = [os.path.basename(status.uri) for status in _core.list_folder(target)]  # hidden, too
+    names = [os.path.basename(status.uri) for status in _core.list_folder(target)]  # all files
     assert names == ["_SUCCESS", "_schema.json", "part-r-00000", "part-r-00001"]
     back = dfutil.loadTFRecords(spark.sparkContext, target)
     assert sorted(row.id for row in back.collect()) == list(range(1000))
 
 
 def test_every_row_is_fed_once(hadoop, spark, tmp_path):
-    # The executors cannot import test modules: functions travel by value.
+    # Executors cannot import test modules, so functions are pickled by value.
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
     target = f"{hadoop.uri}/user/{hadoop.user}/numbers"
     spark.range(ROWS).repartition(4).write.parquet(target)

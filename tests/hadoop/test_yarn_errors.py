@@ -1,4 +1,4 @@
-"""Mistakes and refusals on YARN and HDFS are reported in one line, before anything starts."""
+"""Mistakes and refusals on YARN and HDFS are reported in one line before anything starts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def flag_files(spark) -> FlagFiles:
 
 
 def refused(act, *arguments: str) -> str:
-    """The error's text, which is one line."""
+    """The text of the error that the call raises; it must be one line."""
     with pytest.raises((HearthError, FlagError)) as caught:
         act(*arguments)
     text = str(caught.value)

@@ -1,4 +1,4 @@
-"""TorchEstimator and KerasEstimator on YARN: all files in HDFS, and a rank that is killed."""
+"""TorchEstimator and KerasEstimator on YARN, with all files in HDFS and a killed rank."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A trainer too large for its container: a warning before it starts, an error that names memory."""
+"""A trainer too large for its container: a warning before it starts, and an error about memory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hearth.caffeonspark import CaffeOnSpark, DataSource
 
 @pytest.fixture
 def large(digits) -> str:
-    """A solver of a net with 80 million parameters: about 1.9 GB for a trainer."""
+    """A solver for a net with 80 million parameters, whose trainer needs about 1.9 GB."""
     text = (digits.folder / "lenet_cos_train_test.prototxt").read_text()
     text = re.sub(r"num_output: 500", "num_output: 95000", text)
     (digits.folder / "large_net.prototxt").write_text(text)
@@ -20,7 +20,7 @@ def large(digits) -> str:
 
 
 def test_a_container_killed_for_its_memory_is_reported_as_such(spark, digits, large, monkeypatch):
-    # On a busy machine YARN's report may arrive after the default wait.
+    # On a busy machine, YARN's report may take longer than the default wait.
     monkeypatch.setattr("hearth.spark.executor_memory._REASON_WAIT_S", 120.0)
     events = []
     conf = digits.config(spark, large, model="large/lenet.caffemodel")

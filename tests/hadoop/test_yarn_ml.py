@@ -1,4 +1,4 @@
-"""CaffeEstimator on YARN: rows and models in HDFS."""
+"""CaffeEstimator on YARN, with rows and models in HDFS."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nodes without hearth: spark-submit --archives ships the archive of `hearth pack`."""
+"""Nodes without hearth: spark-submit --archives distributes the archive of `hearth pack`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from bare_python import bare_python  # noqa: E402
 
 @pytest.fixture(scope="module")
 def node_python(tmp_path_factory) -> str:
-    """The interpreter of the nodes."""
+    """The nodes' Python interpreter."""
     folder = tmp_path_factory.mktemp("node")
     python = bare_python(folder)
     asked = [python, "-c", "import importlib.util as u; print(u.find_spec('hearth'))"]
@@ -34,14 +34,14 @@ def node_python(tmp_path_factory) -> str:
 
 
 class Submitted:
-    """Runs the commands that `hearth pack` prints, against nodes with another Python."""
+    """Runs the commands that `hearth pack` prints; the nodes have another Python."""
 
     def __init__(self, folder: Path, python: str):
         self._folder, self._python = folder, python
         self.archive = str(folder / "hearth.tar")
 
     def commands(self, *words: str) -> list[list[str]]:
-        """Packs for a program; its command in client and in cluster mode."""
+        """Packs for a program; returns its commands for client and cluster mode."""
         pack = [sys.executable, "-m", "hearth.cli", "pack", "-o", self.archive, "--", *words]
         said = subprocess.check_output(pack, text=True, cwd=self._folder)
         lines = said.replace(" \\\n", " ").splitlines()
@@ -68,7 +68,7 @@ def test_executors_without_hearth_train_by_the_archive(hadoop, digits, submitted
     solver = digits.solver(max_iter=100, snapshot=0, snapshot_after_train="false")
     words = ["-conf", solver, "-clusterSize", "2", "-model", "packed/lenet.caffemodel"]
     client, _ = submitted.commands("-train", *words)
-    said = submitted.run(client).stdout  # spark-submit makes one stream of Python's two
+    said = submitted.run(client).stdout  # spark-submit merges Python's two streams
     assert f"The model is {digits.home}/packed/lenet.caffemodel" in said
     assert names(hadoop, "packed") == ["lenet.caffemodel"]
 

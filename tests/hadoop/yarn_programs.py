@@ -1,5 +1,6 @@
-"""A user's commands against the tests' cluster, which they find by the environment, and what they
-leave there."""
+"""Runs a user's commands on the tests' cluster, which they find by environment variables, and reads
+their results.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from hadoop_faults import reached
 
 from hearth.native import _core
 
-GOAL = 0.95  # of the accuracy on rows that were not trained on
+GOAL = 0.95  # the accuracy on rows not used for training
 PROGRAM_S = 600
 
 
@@ -31,7 +32,7 @@ def run_program(*command: str, folder: Path, **environment: str) -> subprocess.C
 
 
 def caffe_on_spark(*flags: str, folder: Path) -> subprocess.CompletedProcess:
-    """`python -m hearth.caffeonspark` on YARN."""
+    """Runs `python -m hearth.caffeonspark` on YARN."""
     program = [sys.executable, "-m", "hearth.caffeonspark", "--master", "yarn"]
     return run_program(*program, *flags, folder=folder)
 
@@ -43,7 +44,7 @@ def spark_submit() -> str:
 
 
 def names(hadoop, folder: str) -> list[str]:
-    """Names in a folder below the user's."""
+    """The names in a folder below the user's home folder."""
     try:
         found = hadoop.web("GET", f"/user/{hadoop.user}/{folder}", "LISTSTATUS")
     except OSError:
@@ -57,7 +58,7 @@ def accuracy(means: str) -> float:
 
 
 def content(hadoop, file: str) -> bytes:
-    """Content of a file below the user's folder."""
+    """The content of a file below the user's home folder."""
     return _core.read_file(f"{hadoop.uri}/user/{hadoop.user}/{file}")
 
 
@@ -74,11 +75,11 @@ def last_application(hadoop) -> dict:
 
 
 def output_of(hadoop, application: str) -> str:
-    """The logs of its containers, which YARN moves into HDFS after its end."""
+    """The logs of the application's containers, which YARN moves to HDFS after its end."""
     said: list[str] = []
 
     def gathered() -> bool:
-        with suppress(RuntimeError):  # none yet
+        with suppress(RuntimeError):  # no logs yet
             said[:] = [hadoop.run("yarn", "logs", "-applicationId", application)]
         return "LogType:stderr" in "".join(said)
 

@@ -1,4 +1,4 @@
-"""Tests with emulated hosts are left out where this machine cannot make them."""
+"""Skips the tests with emulated hosts if this machine cannot create them."""
 
 import emulated_hosts
 import pytest

@@ -1,6 +1,6 @@
-"""The coordinator of the ranks of an emulated network; runs until end of input.
+"""The coordinator of ranks in an emulated network; runs until its input ends.
 
-The first line of input has its arguments as JSON; it prints its port.
+The first input line has its arguments as JSON. It prints its port.
 """
 
 import json

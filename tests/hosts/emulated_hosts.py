@@ -1,13 +1,13 @@
-"""Emulated hosts on one machine: namespaces joined by shaped links to a switch.
+"""Emulated hosts on one machine: namespaces that shaped links connect to a switch.
 
-A host has a private network, process ids and name, like a container; ranks of two hosts therefore
-cannot share memory, and this machine's network stays untouched. Needs root.
+A host has a private network, process ids and name, like a container. Therefore ranks of two hosts
+cannot share memory, and this machine's network is not changed. Needs root.
 
     driver ──┐
     host 0 ──┤ switch (a bridge; rates by tc tbf, delay and loss by line.py)
     host 1 ──┘
 
-The hosts and all their processes end when the pytest that made them dies.
+The hosts and all their processes end when the pytest process that created them ends.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _TOOLS = ("ip", "tc", "unshare", "nsenter")
 
 
 def why_not() -> str:
-    """Why this machine cannot make hosts; empty where it can."""
+    """The reason why this machine cannot create hosts; empty if it can."""
     if os.geteuid() != 0:
         return "namespaces need root"
     missing = [tool for tool in _TOOLS if shutil.which(tool) is None]
@@ -38,11 +38,11 @@ def why_not() -> str:
 
 @dataclass(frozen=True)
 class Link:
-    """The link between each host and the switch; the driver's link has no limit.
+    """The links between hosts and switch. The driver's link has no limit.
 
-    rate: of each direction, as tc writes it ("1gbit"; empty: as fast as this machine copies).
+    rate: of each direction, in tc's notation ("1gbit"); empty: as fast as this machine copies.
     delay_s: from host to host in each direction, so a round trip takes twice as long.
-    loss: the share of a host's packets that are lost.
+    loss: the fraction of a host's packets that are lost.
     """
 
     rate: str = ""
@@ -51,11 +51,12 @@ class Link:
 
 
 class Host:
-    """Namespaces that last until close(), with a process that holds them."""
+    """A host: namespaces that exist until close(), held by a process."""
 
     def __init__(self, name: str) -> None:
         self.name = name
-        # The holder ends with its input; as the first process of the namespace, it ends all others.
+        # The holder ends when its input ends. As the namespace's first process, its end kills all
+        # others.
         script = 'hostname "$0"; ip link set lo up; echo ready; exec cat'
         self._holder = subprocess.Popen(
             ["unshare", "--net", "--pid", "--uts", "--ipc", "--mount-proc", "--fork",
@@ -67,7 +68,7 @@ class Host:
 
     @property
     def pid(self) -> int:
-        """A process in the host's network."""
+        """Id of a process in the host's network."""
         return self._holder.pid
 
     def popen(self, command: Sequence[str], **options: object) -> subprocess.Popen[str]:
@@ -78,7 +79,7 @@ class Host:
         )  # fmt: skip
 
     def enter(self) -> list[str]:
-        """The command prefix that runs a command on the host."""
+        """The command prefix that makes a command run on the host."""
         pid = f"--pid=/proc/{self.pid}/ns/pid_for_children"
         return [*self._enter("--uts", "--ipc", "--mount"), pid]
 
@@ -87,12 +88,12 @@ class Host:
         self._run(["ip", "-batch", "-"], "".join(f"{line}\n" for line in lines))
 
     def shape(self, device: str, rate: str) -> None:
-        """Limits what the device sends, with a queue of 5 ms as switches have."""
+        """Limits the rate at which the device sends; its queue holds 5 ms, like a switch's."""
         tbf = ["tbf", "rate", rate, "burst", "256kb", "latency", "5ms"]
         self._run(["tc", "qdisc", "add", "dev", device, "root", *tbf])
 
     def close(self) -> None:
-        """Ends all that runs on the host, and the host."""
+        """Kills all processes on the host, and removes the host."""
         self._holder.stdin.close()
         self._holder.wait(timeout=10)
 
@@ -112,7 +113,7 @@ def _hardware(index: int) -> str:
 
 
 class Network:
-    """A switch with `count` hosts on equal links, and a driver."""
+    """A switch that connects a driver and `count` hosts, whose links are all equal."""
 
     def __init__(self, count: int, link: Link | None = None) -> None:
         self._count = count
@@ -131,15 +132,15 @@ class Network:
             raise
 
     def address(self, index: int, version: int = 4) -> str:
-        """The address of host `index`; -1: of the driver."""
+        """The address of host `index`; -1 is the driver."""
         return f"10.77.0.{index + 2}" if version == 4 else f"fd77::{index + 2:x}"
 
     def set_link(self, index: int, up: bool) -> None:
-        """Disconnects host `index` or connects it again: the switch drops its packets."""
+        """Disconnects or reconnects host `index`; while disconnected, its packets are dropped."""
         self._switch.ip(f"link set to-host{index} {'up' if up else 'down'}")
 
     def close(self) -> None:
-        """Ends the hosts and all that runs on them. Idempotent."""
+        """Removes the hosts and kills all their processes. Idempotent."""
         for host in [*self.hosts, *([self.driver] if hasattr(self, "driver") else [])]:
             host.close()
         self.hosts = []
@@ -161,7 +162,7 @@ class Network:
         host = Host(name)
         port = f"to-{name}"
         long = self._is_long and index >= 0
-        # With a long link the frames of one packet each, which get lost one by one.
+        # On a long link, each frame is a single packet, so that packets are lost one by one.
         segments = "gso_max_segs 1" if long else ""
         peer = f"name eth0 address {_hardware(index)} {segments} netns {host.pid}"
         self._switch.ip(
@@ -180,7 +181,8 @@ class Network:
             f"addr add {self.address(index)}/24 dev eth0",
             f"addr add {self.address(index, 6)}/64 dev eth0 nodad",
             "link set eth0 up",
-            # All namespaces share one table of what ARP found out, which 33 hosts would fill.
+            # Static entries, because all namespaces share a kernel table of ARP results that 33
+            # hosts overflow.
             *(
                 f"neigh add {self.address(other)} lladdr {_hardware(other)} dev eth0"
                 for other in range(-1, self._count)

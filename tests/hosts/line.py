@@ -1,7 +1,8 @@
-"""A long line between two network devices: packets from one reach the other later, and
-some of it never; what comes from the second passes at once.
+"""A long line between two network devices: packets from the first device reach the second one late,
+and some are lost; packets from the second one pass at once.
 
-`line.py SECONDS LOSS FIRST=SECOND...`. Where a kernel has netem, it does the same; not all have.
+`line.py SECONDS LOSS FIRST=SECOND...`. It does what the kernel's netem does, which some kernels
+lack.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ import sys
 import time
 from collections import deque
 
-# From linux/if_packet.h and asm/socket.h: each frame with the header that says which checksum it
-# still lacks, none of those that this program sent itself, and buffers beyond the system's limit.
+# From linux/if_packet.h and asm/socket.h. The options: frames carry a header that tells which
+# checksum is missing; frames that this program sent are not received; buffers may exceed the
+# system's limit.
 _SOL_PACKET = 263
 _PACKET_VNET_HDR = 15
 _PACKET_IGNORE_OUTGOING = 23
@@ -37,7 +39,9 @@ def _open(device: str) -> socket.socket:
 
 
 class Way:
-    """One direction: frames of `source` go to `target` after `delay_s`, but for a share `loss`."""
+    """One direction: sends frames of `source` to `target` after `delay_s`, and drops the fraction
+    `loss`.
+    """
 
     def __init__(
         self, source: socket.socket, target: socket.socket, delay_s: float, loss: float
@@ -49,17 +53,19 @@ class Way:
         self._waiting: deque[tuple[float, bytes]] = deque()
 
     def take(self) -> None:
-        """Receives the available packets."""
+        """Receives all frames that are available."""
         while True:
             try:
                 frame = self.source.recv(_FRAME)
-            except OSError:  # no more packets; or the device is down, reported once
+            except OSError:  # no more packets, or the device is down, which is reported once
                 return
             if self._loss == 0 or random.random() >= self._loss:
                 self._waiting.append((time.monotonic() + self._delay_s, frame))
 
     def give(self) -> float | None:
-        """Sends what is due; returns the seconds until the next is, None where nothing waits."""
+        """Sends the frames that are due; returns the seconds until the next one, or None if none
+        waits.
+        """
         while self._waiting:
             left = self._waiting[0][0] - time.monotonic()
             if left > 0:
@@ -67,7 +73,7 @@ class Way:
             try:
                 self._target.send(self._waiting.popleft()[1])
             except OSError:
-                continue  # a device that is down or full loses a frame, as hardware does
+                continue  # a device that is down or busy drops the frame, like hardware
         return None
 
 

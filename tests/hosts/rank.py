@@ -1,7 +1,7 @@
-"""A rank on an emulated host. Its first line of input says where to meet whom, and what to do.
+"""A rank on an emulated host. Its first input line has the rendezvous, its peers and its work.
 
-It answers by JSON lines: how the ranks talk, that it has begun, and at its end {"done": ...} or
-{"error": class, "message": ..., "ended": when, "cause": the rendezvous' failure}.
+It prints JSON lines: which transports the ranks use, that the work has begun, and finally {"done":
+...} or {"error": class, "message": ..., "ended": time, "cause": the rendezvous' failure}.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ import numpy as np
 
 from hearth.native import _core
 
-# Elements: by direct exchange, by halving and doubling, by the ring.
+# Numbers of elements for direct exchange, for halving and doubling, and for the ring.
 _COUNTS = (1_000, 50_000, 1_000_000)
 
 
 def say(**what: object) -> None:
-    """A line for the test."""
+    """Prints a line for the test."""
     print(json.dumps(what), flush=True)
 
 
 def _operations(group: _core.Group, timeout_s: float) -> dict[str, object]:
-    """Every algorithm over tcp, with results that are known; raises where one is wrong."""
+    """Runs every algorithm over tcp with known results; raises if one is wrong."""
     world, rank = group.world, group.rank
     for count in _COUNTS:
         base = np.arange(count, dtype=np.float32) % 1000
@@ -46,7 +46,7 @@ def _operations(group: _core.Group, timeout_s: float) -> dict[str, object]:
     array = np.full(300_000, rank, dtype=np.float32)
     group.broadcast(array, root=world - 1, timeout_s=timeout_s)
     assert np.all(array == world - 1)
-    # Before the barrier: after it others may leave.
+    # Read before the barrier, because other ranks may leave after it.
     counts = {"sent_again": _packets_sent_again(), "over_ipv6": _connections_over_ipv6()}
     begun = time.monotonic()
     group.barrier(timeout_s=timeout_s)
@@ -60,14 +60,14 @@ def _connections_over_ipv6() -> int:
 
 
 def _packets_sent_again() -> int:
-    """Number of lost TCP packets of this host."""
+    """Number of TCP segments that this host has sent again."""
     with open("/proc/net/snmp", encoding="ascii") as counters:
         names, values = (line.split() for line in counters if line.startswith("Tcp:"))
     return int(values[names.index("RetransSegs")])
 
 
 def _steps(group: _core.Group, timeout_s: float) -> dict[str, object]:
-    """Steps of 1 MB, which end 20 after rank 0 got a line. Longest: the seconds of one step."""
+    """Steps of 1 MB until 20 steps after rank 0 received a line. longest_s: the longest step."""
     array = np.zeros(1 << 18, dtype=np.float32)
     left, longest, steps = None, 0.0, 0
     while True:
@@ -92,7 +92,7 @@ _WORK: dict[str, Work] = {"operations": _operations, "steps": _steps}
 
 
 def _cause(member: _core.Member | None) -> str:
-    """The first failure of any rank. An operation may fail earlier, when another rank leaves."""
+    """The first failure of any rank. An operation may have failed before it, when a rank left."""
     with suppress(ConnectionError):
         message = json.loads(member.next_message(2) or "{}") if member else {}
         return message.get("failure", {}).get("message", "")
@@ -100,7 +100,7 @@ def _cause(member: _core.Member | None) -> str:
 
 
 def main(works: dict[str, Work]) -> None:
-    """Joins, does the requested work, and prints its result."""
+    """Joins the group, does the requested work, and prints its result."""
     job = json.loads(sys.stdin.readline())
     member = None
     try:
@@ -112,7 +112,7 @@ def main(works: dict[str, Work]) -> None:
         result = works[job["work"]](group, job["timeout_s"])
         member.done()
     except Exception as error:
-        ended = time.monotonic()  # a clock that all hosts of the machine share
+        ended = time.monotonic()  # all hosts of the machine share this clock
         words = {"message": str(error), "cause": _cause(member)}
         say(error=type(error).__name__, ended=ended, **words)
     else:

@@ -17,7 +17,7 @@ _HERE = Path(__file__).resolve().parent
 
 
 class RankProcesses:
-    """Rank r runs on host r // `per_host`. The processes end with the network at the latest."""
+    """Rank r runs on host r // `per_host`. Closing the network ends the processes."""
 
     def __init__(
         self,
@@ -48,15 +48,15 @@ class RankProcesses:
             self._tell(process, {**job, "rendezvous": {**rendezvous, "rank": rank}})
 
     def next(self) -> list[dict[str, object]]:
-        """The next line of every rank; {} of one that has ended."""
+        """The next line of every rank, or {} for a rank that has ended."""
         return [json.loads(rank.stdout.readline() or "{}") for rank in self._ranks]
 
     def tell(self, rank: int, what: dict[str, object] | None = None) -> None:
-        """Sends a line to a rank, for those that wait for one."""
+        """Sends a line to a rank that waits for one."""
         self._tell(self._ranks[rank], what or {})
 
     def ask(self, what: dict[str, object]) -> list[dict[str, object]]:
-        """Sends every rank the same line; returns the next line of each."""
+        """Sends the same line to every rank; returns the next line of each."""
         for rank in range(len(self._ranks)):
             self.tell(rank, what)
         return self.next()

@@ -1,4 +1,4 @@
-"""Ranks on emulated hosts: slow, long and broken links. bench/wire.py measures the speed."""
+"""Ranks on emulated hosts with slow, long and broken links. bench/wire.py measures the speed."""
 
 import time
 
@@ -10,7 +10,7 @@ pytestmark = pytest.mark.timeout(180)
 
 
 def work_through(network, per_host=1, **options):
-    """Every rank runs every operation with the right result; returns each rank's report."""
+    """Checks that every rank gets every operation's result; returns each rank's report."""
     ranks = RankProcesses(network, "operations", per_host, **options)
     talks = ranks.next()
     assert all("talks" in line for line in talks), talks
@@ -32,7 +32,8 @@ def test_operations_on_a_shaped_link_needs_root(rate):
 def test_operations_with_20_ms_from_host_to_host_needs_root():
     with Network(3, Link("1gbit", delay_s=0.02)) as network:
         lines = work_through(network)
-        # Two messages, one after the other, of which the first may be on its way already.
+        # A barrier takes two messages in sequence, of which the first may be in flight when it
+        # begins.
         assert all(line["barrier_s"] > 0.02 for line in lines), lines
 
 
@@ -56,7 +57,7 @@ def test_two_ranks_a_host_share_memory_and_only_there_needs_root():
 def test_ranks_meet_and_work_over_ipv6_needs_root():
     with Network(3) as network:
         lines = work_through(network, version=6)
-        # With the coordinator and two ranks.
+        # Connections to the coordinator and to the two other ranks.
         assert [line["over_ipv6"] for line in lines] == [3, 3, 3]
 
 
@@ -85,7 +86,7 @@ def test_traffic_between_hosts_is_encrypted_on_request_needs_root():
 
 def test_work_continues_after_a_link_was_down_for_5_s_needs_root():
     with Network(3, Link("1gbit")) as network:
-        # The heartbeats' limit, 10 s by default, is what a link may be down.
+        # A link may be down for the heartbeat timeout, which is 10 s by default.
         ranks = RankProcesses(network, "steps", timeout_s=30, heartbeat_timeout_s=10)
         ranks.next()
         ranks.next()
@@ -95,7 +96,7 @@ def test_work_continues_after_a_link_was_down_for_5_s_needs_root():
         ranks.tell(0)
         for line in ranks.next():
             assert line["done"]["steps"] > 20
-            assert line["done"]["longest_s"] > 4.5  # the link was down in earnest
+            assert line["done"]["longest_s"] > 4.5  # the link was really down
 
 
 def test_a_link_that_stays_down_gives_every_rank_an_error_with_names_needs_root():

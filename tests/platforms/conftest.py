@@ -1,4 +1,4 @@
-"""Tests in containers use what those of Spark do."""
+"""Tests in containers use modules of the Spark tests."""
 
 import sys
 from pathlib import Path

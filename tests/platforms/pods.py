@@ -4,8 +4,8 @@ memory, a read-only root, 64 MB of /dev/shm, a random user without a home. Needs
 The user has a line in /etc/passwd, as from a mounted file: without it Spark's encryption and
 Hadoop's login fail ("Invalid UID, could not determine effective user").
 
-Each is a host of tests/hosts/emulated_hosts.py, so pods reach each other only by address: a pod
-resolves no name but its own, as without a service.
+Each pod is a host of tests/hosts/emulated_hosts.py. Pods reach each other only by address, because
+a pod resolves only its own name, as without a Kubernetes service.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "hosts"))
 import emulated_hosts
 
 ROOT = Path(__file__).resolve().parents[2]
-USER = 1000680000  # as OpenShift chooses them
-# Writable folders of a pod: an emptyDir for Spark's local folders, one for its work, and a volume
+USER = 1000680000  # in the range that OpenShift assigns
+# A pod's writable folders: an emptyDir for Spark's local folders, one for its work, and a volume
 # that all pods share.
 LOCAL, WORK, SHARED = "/mnt/local", "/mnt/work", "/mnt/shared"
 _LISTEN = "0A"
@@ -49,14 +49,14 @@ mount -o remount,bind,ro /
 
 
 def why_not() -> str:
-    """Why this machine cannot make pods; empty where it can."""
+    """The reason why this machine cannot create pods; empty if it can."""
     return emulated_hosts.why_not()
 
 
 class Pods:
-    """A driver's pod and `count` others; a context manager that ends all that runs in them.
+    """A driver's pod and `count` others; a context manager that kills their processes at the end.
 
-    `memory_mb`: the limit of each pod but the driver's, where control groups can be made.
+    `memory_mb`: the memory limit of each pod but the driver's, if control groups can be created.
     """
 
     def __init__(self, folder: Path, count: int, memory_mb: int) -> None:
@@ -77,12 +77,11 @@ class Pods:
                 raise RuntimeError(f"the pod {host.name} could not be made: {said}")
 
     def address(self, index: int) -> str:
-        """A pod's; the driver's is that of index -1."""
+        """The address of pod `index`; -1 is the driver's."""
         return self._network.address(index)
 
     def start(self, index: int, command: Sequence[str], log: str, **more: str) -> subprocess.Popen:
-        """Starts a program in a pod, with the environment of a container and `more`; its output
-        goes to LOG.log."""
+        """Starts a program in a pod with a container's environment and `more`; logs to LOG.log."""
         host, group = self._host(index), self._group_of.get(index)
         environment = {**self._environment(index), **more}
         words = [f"{key}={value}" for key, value in environment.items()]
@@ -98,11 +97,11 @@ class Pods:
         return process
 
     def listeners(self, index: int) -> set[int]:
-        """Ports of a pod on which something listens that other pods reach."""
+        """The pod's listening ports that other pods can reach."""
         return {port for port in self._listening(self._host(index).pid)}
 
     def _listening(self, pid: int) -> Iterator[int]:
-        loopback = ("0100007F", "00000000000000000000000001000000")  # 127.0.0.1, also mapped; ::1
+        loopback = ("0100007F", "00000000000000000000000001000000")  # address suffixes of loopback
         for kind in ("tcp", "tcp6"):
             lines = Path(f"/proc/{pid}/net/{kind}").read_text().splitlines()[1:]
             for line in lines:
@@ -111,7 +110,7 @@ class Pods:
                     yield int(port, 16)
 
     def peak_mb(self, index: int) -> int | None:
-        """The most memory that a pod took; None without a control group."""
+        """The peak memory of a pod; None without a control group."""
         group = self._group_of.get(index)
         for name in ("memory.peak", "memory.max_usage_in_bytes"):
             if group and (group / name).exists():
@@ -122,7 +121,9 @@ class Pods:
         return self._network.driver if index < 0 else self._network.hosts[index]
 
     def _environment(self, index: int) -> dict[str, str]:
-        """The environment of Spark's image: no USER, no TMPDIR, a home as without a user entry."""
+        """The environment in Spark's image: no USER, no TMPDIR, and the home of a user without an
+        entry.
+        """
         import pyspark
 
         kept = ("JAVA_HOME", "HEARTH_NATIVE_DIR")
@@ -138,7 +139,7 @@ class Pods:
         }
 
     def _group(self, index: int, memory_mb: int) -> Path | None:
-        """A control group with that limit; None where this machine lets none be made."""
+        """A control group with this limit; None if this machine does not allow creating one."""
         for base, limit in (
             (Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes"),
             (Path("/sys/fs/cgroup"), "memory.max"),
@@ -154,7 +155,7 @@ class Pods:
         return None
 
     def close(self) -> None:
-        """Ends all that runs in the pods. Idempotent."""
+        """Kills all processes in the pods. Idempotent."""
         self._network.close()
         for process in self._running:
             process.wait(timeout=30)

@@ -1,4 +1,4 @@
-"""The digits by Caffe on executors in pods, and the ports on which such a run listens."""
+"""Trains on the digits with Caffe on executors in pods, and checks the ports that the run opens."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DIGITS = pods.ROOT / "python" / "hearth" / "demo"
 MEMORY_MB = 2048
 SHARED = pods.SHARED
 
-# The ports of docs/platforms.md, for a NetworkPolicy.
+# The ports of docs/platforms.md that a NetworkPolicy allows.
 PORTS = {
     "spark.driver.port": "7078",
     "spark.driver.blockManager.port": "7079",
@@ -28,7 +28,7 @@ PORTS = {
     "spark.hearth.node.port": "7600-7619",
     "spark.port.maxRetries": "4",
 }
-DAEMONS = {7077, 6066, 8080, 7070, 8081}  # the Master and a Worker, which Kubernetes has not
+DAEMONS = {7077, 6066, 8080, 7070, 8081}  # of Master and Worker, absent on Kubernetes
 SECURE = {
     "spark.authenticate": "true",
     "spark.authenticate.secret": "a-secret",
@@ -46,7 +46,7 @@ def allowed() -> set[int]:
 
 
 class Listening(threading.Thread):
-    """Notes the ports of all pods until stop()."""
+    """Records the ports of all pods until stop()."""
 
     def __init__(self, made: pods.Pods, count: int) -> None:
         super().__init__(daemon=True)
@@ -67,7 +67,7 @@ class Listening(threading.Thread):
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
-    """(pods with a Master and two Workers, the folder of logs, settings of a driver)."""
+    """(pods with a Master and two Workers, the folder of logs, the driver's settings)."""
     if reason := pods.why_not():
         pytest.skip(reason)
     folder = tmp_path_factory.mktemp("pods")
@@ -98,7 +98,7 @@ def cluster(tmp_path_factory):
             "spark.executor.memory": "512m",
             "spark.executor.cores": "2",
             "spark.task.cpus": "1",
-            # A rank each: the first executor alone has slots for both.
+            # Waits for both executors, so that each gets a rank: one alone has slots for both.
             "spark.cores.max": "4",
             "spark.scheduler.minRegisteredResourcesRatio": "1",
             "spark.scheduler.maxRegisteredResourcesWaitingTime": "300s",
@@ -119,7 +119,7 @@ def await_words(log: Path, words: str) -> None:
 
 
 def run(cluster, name: str, *command: str, **more: str) -> set[int]:
-    """Runs a program in the driver's pod, in the shared folder; the ports that were listened on."""
+    """Runs a program in the driver's pod and the shared folder; returns the ports it opened."""
     made, folder, conf = cluster
     settings = [f"--conf={key}={value}" for key, value in conf.items()]
     submit = " ".join([*settings, "pyspark-shell"])

@@ -1,4 +1,4 @@
-"""docs/caffe.md: the example of a new layer compiles, and the site's table has every layer."""
+"""docs/caffe.md: the example of a new layer compiles, and the site's table lists every layer."""
 
 import json
 import re
@@ -23,7 +23,7 @@ def cpp_blocks(text):
 
 
 def flags_of_the_engine():
-    """The compiler and the flags of hearth_caffe, without its files and its precompiled header."""
+    """The compiler command of hearth_caffe without its input, output and precompiled header."""
     for entry in json.loads(COMMANDS.read_text(encoding="utf-8")):
         words = shlex.split(entry["command"])
         if "hearth_caffe.dir" in words[words.index("-o") + 1]:

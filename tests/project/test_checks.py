@@ -1,4 +1,4 @@
-"""docs/checks.md lists every check, and each with tests that are there."""
+"""docs/checks.md lists every check, and the tests that it names exist."""
 
 import re
 from fnmatch import fnmatch
@@ -8,7 +8,7 @@ ROOT = Path(__file__).resolve().parents[2]
 CHECKS = 28
 ROW = re.compile(r"^\| A(\d+) \| (.+?) \| (.+?) \|$", re.MULTILINE)
 TEST = re.compile(r"^TEST(?:_F|_P)?\((\w+),\s*(\w+)\)", re.MULTILINE)
-# `file::name`: a Python test, or Suite.Test of a C++ one; only `file`: a bench.
+# `file::name` is a Python test or the Suite.Test of a C++ test; a `file` alone is a bench.
 SHOWN = re.compile(r"`([\w/.]+)(?:::([\w.]+))?`")
 
 
@@ -56,7 +56,7 @@ def test_an_unknown_name_is_reported():
 
 
 def test_filters_of_test_programs_match_tests():
-    """The Makefile's, the GPU's and the RDMA guest's: a test may have been renamed."""
+    """Filters of the Makefile, the GPU tests and the RDMA guest: tests may have been renamed."""
     sources = [path.read_text() for path in (ROOT / "hearth").rglob("*_test.cc")]
     tests = {".".join(found) for text in sources for found in TEST.findall(text)}
     filters = {
@@ -68,7 +68,7 @@ def test_filters_of_test_programs_match_tests():
         found = re.findall(filtered, (ROOT / file).read_text(), re.MULTILINE)
         assert found, file
         for pattern in ":".join(found).split(":"):
-            # Parts before and after slashes are instances of a test.
+            # Text before and after slashes names a parameterized test's instances.
             name = max(pattern.split("/"), key=lambda part: len(part.strip("*")))
             part = name.strip("*")
             assert any(fnmatch(test, f"*{part}*") for test in tests) or any(

@@ -1,4 +1,4 @@
-"""tools/check_contracts.py reports types of headers that have no comment, and the tree has none."""
+"""tools/check_contracts.py reports header types without a comment; the tree has none."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""docs/: every page is in the site's menu, every relative link leads to a page and a heading."""
+"""docs/: every page is in the site's menu, and every relative link's page and heading exist."""
 
 import re
 import sys
@@ -20,18 +20,18 @@ def pages():
 
 
 def menu():
-    """The pages that mkdocs.yml's menu names, in order."""
+    """The pages in mkdocs.yml's menu, in order."""
     _, _, nav = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")
     return re.findall(r"(?m)(?:: |- )([\w./-]+\.md)$", nav)
 
 
 def prose(path):
-    """A page's text without its blocks of code."""
+    """A page's text without code blocks."""
     return FENCE.sub("", path.read_text(encoding="utf-8"))
 
 
 def anchors(text):
-    """The anchors of the headings, as GitHub and the site make them."""
+    """The anchors of the headings, as GitHub and the site generate them."""
     found = []
     for heading in HEADING.findall(text):
         heading = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading)
@@ -41,7 +41,7 @@ def anchors(text):
 
 
 def broken_links(path, text):
-    """Links of a page that lead nowhere."""
+    """Links of a page whose targets do not exist."""
     broken = []
     for target in LINK.findall(text):
         if re.match(r"[a-z]+:", target):
@@ -78,7 +78,7 @@ def test_a_link_that_leads_nowhere_is_noticed(tmp_path):
 
 
 def test_a_list_follows_an_empty_line():
-    """Without one, the site shows it as a part of the paragraph before it."""
+    """Without an empty line, the site shows a list as part of the preceding paragraph."""
     glued = re.compile(r"(?m)^(?![#*|> \d-]).+\n(?=\* )")
     assert not {str(page): found for page in pages() if (found := glued.findall(prose(page)))}
 
@@ -109,13 +109,13 @@ def test_reference_pages_have_the_names_that_their_packages_list():
         assert docs_pages.api_page(package).count(":::") >= 1
 
 
-# Messages of other programs, which troubleshooting.md explains too.
+# Other programs' messages that troubleshooting.md explains, too.
 FOREIGN = ("killed by YARN", "Permission denied: user", "access=WRITE", "Duplicate GPU detected")
 VARIABLE = re.compile(r"\.\.\.|\b[A-Z]\b|\b\d\S*(?: null)?|'\w+'|SIGKILL|\bhearth\b|[()]")
 
 
 def quoted_messages(page):
-    """The constant fragments of the messages in the first cells of a page's tables."""
+    """The constant fragments of the messages in the first column of a page's tables."""
     for cell in re.findall(r"(?m)^\| (`[^|]*) \|", page):
         for message in re.findall(r"`([^`]+)`", cell):
             fragments = (one.strip(" ,:;") for one in VARIABLE.split(message))
@@ -131,7 +131,7 @@ def test_troubleshooting_explains_messages_that_exist():
     _, _, page = (DOCS / "troubleshooting.md").read_text(encoding="utf-8").partition("\n## ")
     files = [*(ROOT / "python").rglob("*.py"), *(ROOT / "hearth").rglob("*.cc")]
     sources = "".join(file.read_text(encoding="utf-8") for file in files)
-    sources = re.sub(r'"\s*\n?\s*f?"', "", sources)  # a message is written in several literals
+    sources = re.sub(r'"\s*\n?\s*f?"', "", sources)  # joins a message's adjacent literals
     assert len([*quoted_messages(page)]) > 30
     assert missing_messages(page, sources) == []
     changed = page.replace("YARN's location is unknown", "nothing says where YARN is")

@@ -1,4 +1,4 @@
-"""Public functions and methods of python/hearth have a docstring, their own or an inherited one."""
+"""Public functions and methods of python/hearth have a docstring, which may be inherited."""
 
 import ast
 import re
@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).resolve().parents[2] / "python" / "hearth"
-# Base classes of other packages that document the methods of which these are versions.
+# Other packages' base classes, which document the methods that subclasses override.
 DOCUMENTED_BASES = {"FSSpecHandler", "FileIO", "FileSystemHandler", "RawIOBase", "Work"}
-# Methods of Keras' Callback, also of classes that get that base when Keras is known.
+# Methods of Keras' Callback, also in classes that get this base class once Keras is imported.
 EVENT = re.compile(r"on_(train|epoch|batch|train_batch)_(begin|end)$")
 
 
@@ -18,7 +18,7 @@ def is_public(path):
 
 
 def classes_of(trees):
-    """The package's classes by name; several may share one."""
+    """The package's classes by name; several classes may have the same name."""
     found = {}
     for tree in trees:
         for node in ast.walk(tree):
@@ -50,7 +50,7 @@ def is_accessory(function):
 
 
 def undocumented(tree, classes):
-    """(line, name) of the functions and methods of a file that lack a docstring."""
+    """(line, name) of a file's functions and methods without a docstring."""
     found = []
     for owner in (tree, *(node for node in tree.body if isinstance(node, ast.ClassDef))):
         if getattr(owner, "name", "").startswith("_"):

@@ -1,22 +1,23 @@
-"""The errors that python/hearth raises are HearthErrors; hearth/errors.py has the rule."""
+"""The errors that python/hearth raises are HearthErrors; hearth/errors.py explains the rule."""
 
 import ast
 import builtins
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[2] / "python" / "hearth"
-# Of a wrong call, of a method that a subclass defines, of the interpreter, or caught in hearth.
+# Built-in errors that may be raised: for wrong calls, missing overrides and the interpreter, or
+# because hearth catches them.
 PLAIN = {
     "AttributeError", "EOFError", "ImportError", "KeyError", "KeyboardInterrupt", "LookupError",
     "NotImplementedError", "OSError", "SystemExit", "TypeError",
 }  # fmt: skip
-# By file: a class that the documentation of another API names.
+# By file: classes that another API's documentation names.
 OF_OTHERS = {
     "horovod/errors.py": {"HostsUpdatedInterrupt"},
     "horovod/torch/adasum.py": {"AssertionError"},
     "horovod/torch/optimizer.py": {"AssertionError"},
 }
-# Never leave hearth.
+# Errors that never leave hearth.
 INTERNAL = {"Damaged", "Lost", "NotReplaced"}
 
 TREES = {
@@ -37,7 +38,7 @@ def is_exception(name):
 
 
 def raised(tree):
-    """(class, line) of each built-in exception that is raised."""
+    """(class, line) of each raised built-in exception."""
     for node in ast.walk(tree):
         name = name_of(node.exc) if isinstance(node, ast.Raise) and node.exc else None
         if is_exception(name):
@@ -69,7 +70,7 @@ def test_classes_of_exceptions_derive_from_hearth_error():
         if isinstance(node, ast.ClassDef)
     ]
     exceptions, ours = set(filter(is_exception, dir(builtins))), {"HearthError"}
-    for _ in range(8):  # the depth of the tree of classes
+    for _ in range(8):  # at least the depth of the class tree
         exceptions |= {name for _, name, bases in classes if bases & exceptions}
         ours |= {name for _, name, bases in classes if bases & ours}
     for file, name, _ in classes:
@@ -78,7 +79,7 @@ def test_classes_of_exceptions_derive_from_hearth_error():
 
 
 def is_text(node):
-    """`str(error)`, `failure.text` or `event["text"]`."""
+    """Whether the node is `str(error)`, `failure.text` or `event["text"]`."""
     if isinstance(node, ast.Call) and name_of(node) == "str" and node.args:
         return name_of(node.args[0]) in {"error", "failure", "cause", "exception", "each"}
     key = node.slice.value if isinstance(getattr(node, "slice", None), ast.Constant) else None
@@ -86,7 +87,7 @@ def is_text(node):
 
 
 def searched(tree):
-    """Lines that search the text of an error."""
+    """Lines that search an error's text."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Compare) and isinstance(node.ops[0], (ast.In, ast.NotIn)):
             texts = node.comparators

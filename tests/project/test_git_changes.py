@@ -1,4 +1,4 @@
-"""Lines changed by commits: those that select what clang-tidy and the sanitizers read."""
+"""Lines that commits changed, which select the files for clang-tidy and the sanitizers."""
 
 import subprocess
 import sys

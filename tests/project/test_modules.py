@@ -1,4 +1,4 @@
-"""The order of the modules holds in includes and imports; the check reports what breaks it."""
+"""Includes and imports follow the order of the modules; the check reports violations."""
 
 import sys
 from pathlib import Path
@@ -18,7 +18,7 @@ def test_every_arrow_points_up_the_list():
 
 
 def modules_of_the_page(table):
-    """The names in the first column of one of ARCHITECTURE.md's tables."""
+    """The names in the first column of an ARCHITECTURE.md table."""
     page = (ROOT / "ARCHITECTURE.md").read_text()
     _, _, rest = page.partition(f"| `{table}/` | owns | may use |\n")
     rows = rest.partition("\n\n")[0].splitlines()[1:]

@@ -1,4 +1,4 @@
-"""Names of anonymous namespaces in modules that are compiled several files at a time."""
+"""Names in anonymous namespaces, in modules that compile several files together."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The sanitizers of CI: which modules they run, and what their budget leaves out."""
+"""CI's sanitizers: which modules they run, and which ones their budget leaves out."""
 
 import sys
 from collections import Counter
@@ -30,7 +30,7 @@ def test_changed_lines_are_counted_by_module():
 
 def test_the_most_changed_modules_are_run_and_parsers_of_foreign_bytes_fill_up():
     chosen, left_out = choose(sanitize_changed.changed_modules(LINES), MODULES)
-    assert chosen == ["ring", "tensorboard", "batch", "rendezvous"]  # one that is gone is not named
+    assert chosen == ["ring", "tensorboard", "batch", "rendezvous"]  # deleted modules are left out
     assert left_out == ["caffe"]
 
 

@@ -1,4 +1,4 @@
-"""The tree passes `make lint`: sizes, formatting, ruff, clang-tidy where code changed last."""
+"""The tree passes `make lint`: sizes, formatting, ruff, and clang-tidy for recent changes."""
 
 import re
 import subprocess
@@ -41,7 +41,7 @@ def test_the_tree_passes_lint():
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(960)  # 15 s for each file where nothing else runs
+@pytest.mark.timeout(960)  # 15 s per file on an idle machine
 def test_clang_tidy_passes_on_the_most_changed_files():
     command = [sys.executable, str(ROOT / "tools" / "lint.py"), "--changed", "4"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=900)
@@ -58,12 +58,12 @@ def test_methods_and_nested_functions_are_measured():
 
 
 def test_no_two_test_files_share_a_name():
-    """pytest imports each by its base name: duplicates fail at collection."""
+    """pytest imports test files by their base names, so duplicates fail at collection."""
     names = [path.name for path in (ROOT / "tests").rglob("test_*.py")]
     assert sorted(names) == sorted(set(names))
 
 
-# Where the time of day is meant: dates, times of files, logs, what other hosts have noted.
+# Files that need the time of day: for dates, file times, logs, and times noted by other hosts.
 TIME_OF_DAY = {
     "hearth/base/log_file_sink.cc", "hearth/base/timeline.cc",
     "hearth/trainer/local/local_session.cc",

@@ -1,4 +1,4 @@
-"""One version in all files that name it."""
+"""All files that contain the version have the same one."""
 
 import re
 from pathlib import Path
@@ -6,12 +6,12 @@ from pathlib import Path
 import hearth
 
 ROOT = Path(__file__).resolve().parents[2]
-# What stands around the version in each file.
+# The text around the version in each file.
 VERSIONS = {
     "CMakeLists.txt": r"project\(hearth VERSION ([\d.]+) ",
     "pyproject.toml": r'(?m)^version = "(.+)"$',
     "jvm/pom.xml": r"<artifactId>hearth-spark_2\.13</artifactId>\s*<version>(.+)</version>",
-    "CHANGELOG.md": r"(?m)^## ([\d.]+)",  # the newest
+    "CHANGELOG.md": r"(?m)^## ([\d.]+)",  # the newest version
     "docs/releases.md": r"(?m)^\| \| ([\d.]+) \| by \|$",
     "docs/install.md": r"hearth_spark-([\d.]+)-cp311",
 }

@@ -1,4 +1,4 @@
-"""tools/check_words.py reports wrong words, and the tree has none."""
+"""tools/check_words.py reports discouraged words; the tree has none."""
 
 import sys
 from pathlib import Path
@@ -9,7 +9,7 @@ import check_words  # noqa: E402
 
 
 def words(source: str, path: str = "hearth/net.cc") -> list[str]:
-    """The words that the check reports, each with its line."""
+    """The reported words with their lines."""
     found = [line.split(":") for line in check_words.problems_in(path, source)]
     return [f"{line} {rest.strip()}" for _, line, rest, *_ in found]
 

@@ -1,4 +1,4 @@
-"""A Python as a cluster's nodes have it: numpy, pyarrow and pandas, and no trace of hearth."""
+"""A Python like that of a cluster's nodes: it has numpy, pyarrow and pandas, but not hearth."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _PACKAGES = ("numpy", "pyarrow", "pandas", "dateutil", "python_dateutil", "six",
 
 
 def bare_python(folder: Path) -> str:
-    """Makes an environment in `folder`, of links, and returns its interpreter's path."""
+    """Makes a virtual environment of links in `folder`; returns its interpreter's path."""
     venv.create(folder, with_pip=False, symlinks=True)
     (packages,) = folder.glob("lib/python3.*/site-packages")
     for path in Path(sysconfig.get_path("purelib")).iterdir():

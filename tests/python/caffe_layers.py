@@ -1,4 +1,4 @@
-"""Layers that the programs of test_caffe_programs.py name in their nets."""
+"""Python layers that the nets of test_caffe_programs.py use."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def digits() -> tuple[np.ndarray, np.ndarray]:
 
 
 class DigitsLayer(caffe.Layer):
-    """A data layer: minibatches of digits, of the classes and the part that param_str asks for."""
+    """A data layer: minibatches of digits, of the classes and the split that param_str selects."""
 
     def setup(self, bottom: Any, top: Any) -> None:
         if bottom or len(top) != 2:
@@ -36,7 +36,7 @@ class DigitsLayer(caffe.Layer):
         top[1].reshape(self.batch)
 
     def reshape(self, bottom: Any, top: Any) -> None:
-        """The tops keep their shapes."""
+        """Nothing to do: the tops keep their shapes."""
 
     def forward(self, bottom: Any, top: Any) -> None:
         rows = np.arange(self.next, self.next + self.batch) % len(self.labels)
@@ -45,11 +45,11 @@ class DigitsLayer(caffe.Layer):
         self.next += self.batch
 
     def backward(self, top: Any, propagate_down: Any, bottom: Any) -> None:
-        """Data has no gradient."""
+        """Nothing to do: data has no gradient."""
 
 
 class EuclideanLoss(caffe.Layer):
-    """Half the mean over rows of the squared distance."""
+    """Loss: half the squared distance, averaged over the rows."""
 
     def setup(self, bottom: Any, top: Any) -> None:
         if len(bottom) != 2:

@@ -1,4 +1,4 @@
-"""Programs whose ranks make checkpoints: plain processes, without Spark."""
+"""Programs whose ranks write checkpoints, run as plain processes without Spark."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class Manager:
 
 
 def alone(folder, **values):
-    """The context of a program of one rank."""
+    """A context for a program with a single rank."""
     known = {"role": "worker", "cluster_spec": {"worker": ["127.0.0.1:1"]}, "working_dir": "/"}
     return TorchContext(
         node_id=0,

@@ -1,4 +1,4 @@
-"""Loaders of some ranks over partitions of ids, in one process, as nodes make them."""
+"""The loaders of several ranks over partitions of ids, in one process, as nodes create them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hearth.data.options import LoaderOptions
 
 
 def partitions_of(*counts, **columns):
-    """Partitions of so many rows; "id" counts on over all of them, `columns` make others of it."""
+    """Partitions with these row counts. "id" numbers all rows; `columns` are computed from it."""
     made, first = [], 0
     for count in counts:
         ids = range(first, first + count)
@@ -26,7 +26,7 @@ def partitions_of(*counts, **columns):
 
 
 def rank_dataset(partitions, rank, world, totals=True, identity=""):
-    """The dataset of one of `world` ranks, which own partitions in turn."""
+    """The dataset of one of `world` ranks; partitions are assigned to the ranks round-robin."""
     nodes = NodeDatasets(["train"])
     named = {"dataset": "train"}
     owners = [number % world for number in range(len(partitions))]
@@ -51,6 +51,6 @@ def rank_dataset(partitions, rank, world, totals=True, identity=""):
 
 
 def loaders(partitions, world, batch_size=8, **options):
-    """The loader of each rank."""
+    """Creates the loader of each rank."""
     made = LoaderOptions(batch_size, **options)
     return [Loader(rank_dataset(partitions, rank, world), made) for rank in range(world)]

@@ -1,4 +1,4 @@
-"""A node's feed in this process: the tests write what its feed tasks would."""
+"""A node's feed in this process; tests write what its feed tasks would write."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RING_BYTES = 1 << 20
 
 
 class FedRows:
-    """A queue of partitions, and the feed that reads it."""
+    """A node's queue of partitions, and the program's feed that reads it."""
 
     def __init__(self, folder: Any):
         self.queue = FeedQueue(lambda event: None, lambda: str(folder))

@@ -1,7 +1,7 @@
-"""Starts Python programs as forks of a process that has already imported their packages.
+"""Starts Python programs by forking a process that has already imported their packages.
 
-PyTorch takes two seconds of processor time to import, TensorFlow five, and tests of ranks start
-hundreds of programs.
+Importing takes two seconds of processor time for PyTorch and five for TensorFlow, and tests of
+ranks start hundreds of programs.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
 
-# Forks of it run the code of a request as their main module. It ends with its socket.
+# A server: for each request it forks a child, which runs the request's code as its main module. The
+# server exits when its socket is closed.
 _PROGRAM = """
 import importlib, json, os, signal, socket, sys
 requests = socket.socket(fileno=int(sys.argv[1]))
@@ -48,7 +49,7 @@ exec(request["code"])
 
 
 class Fork:
-    """A running program; kill() it and end() it."""
+    """A running program; call end() when it is no longer needed."""
 
     def __init__(self, pid: int, stdout: int, stderr: int):
         self.pid = pid
@@ -59,7 +60,7 @@ class Fork:
             os.kill(self.pid, signal.SIGKILL)
 
     def end(self) -> None:
-        """Kills it, and waits until it is gone."""
+        """Kills the program, and waits until it has ended."""
         self.kill()
         for stream in (self.stdout, self.stderr):
             stream.read()
@@ -67,7 +68,7 @@ class Fork:
 
 
 class Forks:
-    """The process that has imported `package`; it ends with this one, if not by end()."""
+    """A process that has imported `package`; end() or this process's exit ends it."""
 
     def __init__(self, package: str):
         self._requests, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -77,7 +78,7 @@ class Forks:
         atexit.register(self.end)
 
     def start(self, code: str, argument: str, environment: Mapping[str, str]) -> Fork:
-        """Runs `code` with `argument` as its first argument."""
+        """Runs `code` in a fork, with `argument` as its first argument."""
         (stdout, out), (stderr, err) = os.pipe(), os.pipe()
         request = {"code": code, "argument": argument, "environment": dict(environment)}
         socket.send_fds(self._requests, [json.dumps(request).encode()], [out, err])
@@ -94,5 +95,5 @@ class Forks:
 
 @cache
 def forks_with(package: str) -> Forks:
-    """This process's own, made by the first call."""
+    """Returns this process's instance for the package, created by the first call."""
     return Forks(package)

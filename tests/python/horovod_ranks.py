@@ -1,4 +1,4 @@
-"""Processes that are ranks of hearth.horovod, by files in a folder; without Spark."""
+"""Processes that are ranks of hearth.horovod, with a rendezvous by files; without Spark."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def equal(found, expected, what=""):
 
 
 class Ranks(RankPrograms):
-    """Ranks of one group, with a rendezvous by files in `folder` and `package` imported."""
+    """Ranks of one group that have imported `package`; the rendezvous uses files in `folder`."""
 
     def __init__(self, package, folder, program, *, world=2, case="", start=""):
         super().__init__(package)
@@ -58,7 +58,7 @@ class Ranks(RankPrograms):
 
 @pytest.fixture
 def horovod_ranks() -> Iterator[list[Ranks]]:
-    """A list whose ranks are ended with the test."""
+    """A list; ranks in it are ended after the test."""
     started: list[Ranks] = []
     yield started
     for each in started:

@@ -1,6 +1,6 @@
-"""Rows of a loader in Keras: each is trained on once per epoch, also if fit() is interrupted.
+"""A loader's rows in Keras: each is trained on once per epoch, also if fit() is interrupted.
 
-The state that a checkpoint keeps is held against the rows that were trained on until then.
+The tests compare a checkpoint's state with the rows that were trained on before it.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ POINTS = ("before", "given", "trained", "counted", "saved")
 
 
 def datasets(counts, world, batch_size=8):
-    """The KerasDataset of each rank."""
+    """Creates the KerasDataset of each rank."""
     rows = partitions_of(*counts, x=lambda i: [float(i)], y=float)
     made = loaders(rows, world, batch_size, uneven="weight", seed=5)
     return [one.as_keras_dataset("x", "y") for one in made]
 
 
 class Model(keras.Model):
-    """Notes the rows of its steps, those of weight 0 left out."""
+    """Records the rows of each step, without rows of weight 0."""
 
     def __init__(self, taken):
         super().__init__()
@@ -58,7 +58,7 @@ class StopAfter(keras.callbacks.Callback):
 
 
 def fit(dataset, epochs, *callbacks):
-    """The rows of each step."""
+    """Runs fit(); returns the rows of each step."""
     taken = []
     model = Model(taken)
     model.build((None, 1))
@@ -117,7 +117,7 @@ def test_one_node_resumes_the_backup_of_two_with_the_remaining_rows(tmp_path):
 
 
 class Slow:
-    """Delays the writing of backups; records the order of backups and steps of the fit."""
+    """Delays the writing of backups; records the order of the fit's backups and steps."""
 
     def __init__(self, monkeypatch, broken=0):
         from hearth.tensorflow.backup import BackupAndRestore
@@ -195,7 +195,7 @@ def real(batch):
 
 
 class Run:
-    """Ranks in step, each of which takes batches ahead as fit() does; ends at a point of a step."""
+    """Ranks that step together and take batches ahead, as fit() does, up to a point in a step."""
 
     def __init__(self, world, kept, chance):
         self.kept, self.chance = kept, chance
@@ -204,13 +204,13 @@ class Run:
         self.counters = [rank.callback() for rank in self.ranks]
         for rank, batches in zip(self.ranks, self.batches, strict=True):
             rank._chosen = note_of(batches)
-            _ = [rank[index] for index in (0, 1)]  # to see their types
+            _ = [rank[index] for index in (0, 1)]  # reads the types
             batches.clear()
             if kept.state:
                 rank.load_state_dict(kept.state)
 
     def epoch(self, steps, point):
-        """Steps until `steps` of them are kept, and then to the point; whether it came to that."""
+        """Runs until `steps` steps are kept, then to the point; False if the epoch ended first."""
         for rank, counter in zip(self.ranks, self.counters, strict=True):
             counter.on_epoch_begin(0)
             rank.on_epoch_begin()
@@ -235,7 +235,7 @@ class Run:
 
 
 class Kept:
-    """A checkpoint: the position, and the rows that the model of it has learned from."""
+    """A checkpoint: the loader's position, and the rows that its model has learned from."""
 
     def __init__(self):
         self.state, self.learned = None, Counter()
@@ -286,7 +286,7 @@ def test_a_fit_after_one_that_a_map_ended_trains_on_all_other_rows(refused):
         fit(dataset, 1, dataset.callback())
     damaged.clear()
     state = dataset.state_dict()
-    trained = state["passes"][0]["taken"] // 8  # none where fit() only looked at batches
+    trained = state["passes"][0]["taken"] // 8  # 0 if fit() has only peeked at batches
     assert state["epoch"] == 0 and trained in (0, refused)
     taken = fit(dataset, 1, dataset.callback())
     assert [set(ids) for ids in taken[: 3 - trained]] == first[trained:]

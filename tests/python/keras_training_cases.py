@@ -29,7 +29,7 @@ def loader(uneven="repeat", rows=40, **options):
     from hearth.data.loader import Loader
     from hearth.data.options import LoaderOptions
 
-    # Parts of 40 rows, so that every kind of figure of a row is known.
+    # The partitions have 40 rows, so that each column's values follow from the row's number.
     columns = {"x": lambda i: [i / 20.0], "y": lambda i: [i / 10.0 + 1], "w": lambda i: i % 2 + 0.0}
     made = LoaderOptions(8, uneven=uneven, seed=3, **options)
     return Loader(rank_dataset(partitions_of(rows, **columns), 0, 1), made)

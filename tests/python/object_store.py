@@ -1,4 +1,4 @@
-"""The object store whose URI is in HEARTH_TEST_STORE, which `make test-stores` sets."""
+"""The object store at the URI in HEARTH_TEST_STORE, which `make test-stores` sets."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from hearth.files.library_files import library_system
 
 
 def object_stores() -> list[str]:
-    """Params of fixtures: "store" where there is one."""
+    """Parameters for fixtures: "store" if there is an object store."""
     return ["store"] if "HEARTH_TEST_STORE" in os.environ else []
 
 
 def new_folder() -> str:
-    """A URI in the store, below which nothing is."""
+    """A URI in the store for a new folder."""
     return f"{os.environ['HEARTH_TEST_STORE']}/{uuid.uuid4()}"
 
 
 def put_files(folder: str, files: Iterable[tuple[str, bytes]]) -> None:
-    """Makes a folder of the store hold exactly these files, by name; existing ones stay."""
+    """Makes a folder of the store contain exactly these files; files with the right names stay."""
     from pyarrow.fs import FileSelector
 
     system, path = library_system(folder)

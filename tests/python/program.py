@@ -1,4 +1,4 @@
-"""Runs the `hearth` program as people do, and small nets to run it on."""
+"""Runs the `hearth` program like a user, and provides small nets to run it on."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hearth import native
 TIMEOUT_S = 120
 _MOST_LINES = 200_000
 
-# A regression that needs no rows: x is constant, and so is what it shall become.
+# A regression without data files: x and the target of the inner product are constant.
 NET = """name: "dummy"
 layer { name: "x" type: "DummyData" top: "x" top: "t"
   dummy_data_param { shape { dim: 4 dim: 3 } shape { dim: 4 dim: 2 }
@@ -25,7 +25,7 @@ layer { name: "loss" type: "EuclideanLoss" bottom: "y" bottom: "t" top: "loss" }
 
 
 def start(*arguments: str, cwd: Path) -> subprocess.Popen[str]:
-    """The running program, with its stderr (the log) as text."""
+    """Starts the program; its stderr (the log) is text."""
     command = [str(native.program()), *arguments]
     return subprocess.Popen(
         command,
@@ -38,7 +38,7 @@ def start(*arguments: str, cwd: Path) -> subprocess.Popen[str]:
 
 
 def run(*arguments: str, cwd: Path, status: int = 0) -> str:
-    """Output of the program on stdout and stderr; fails unless it exits with `status`."""
+    """Runs the program; returns its stdout and stderr. Fails unless it exits with `status`."""
     process = start(*arguments, cwd=cwd)
     stdout, stderr = process.communicate(timeout=TIMEOUT_S)
     assert process.returncode == status, stdout + stderr
@@ -51,7 +51,7 @@ def messages(log: str) -> list[str]:
 
 
 def write_solver(folder: Path, more: str = "", net: str = NET) -> str:
-    """Writes net.prototxt and solver.prototxt and returns the latter's name.
+    """Writes net.prototxt and solver.prototxt; returns the solver's name.
 
     The solver runs 20 iterations at a rate of 0.02 unless `more` says otherwise.
     """
@@ -74,7 +74,7 @@ def write_solver(folder: Path, more: str = "", net: str = NET) -> str:
 def signalled(
     folder: Path, signals: dict[str, signal.Signals], *flags: str
 ) -> tuple[int, list[str]]:
-    """Trains without an end, sends each signal once a line has its text; the status and log."""
+    """Trains endlessly, and sends each signal when a line has its text; returns status and log."""
     solver = write_solver(folder, "max_iter: 100000000 display: 10")
     process = start("train", "-solver", solver, *flags, cwd=folder)
     lines, waiting = [], dict(signals)

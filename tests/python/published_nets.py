@@ -1,4 +1,4 @@
-"""The published networks of examples/nets, at the sizes of tests."""
+"""The published networks of examples/nets, reduced for tests."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ FOLDER = Path(__file__).parents[2] / "examples" / "nets"
 
 
 def net_text(name: str, rows: int, narrowed: Mapping[int, int]) -> str:
-    """The net with `rows` per minibatch, and with other sizes for those that `narrowed` names."""
+    """The net with `rows` per minibatch; `narrowed` maps sizes in its text to smaller ones."""
     text = (FOLDER / f"{name}.prototxt").read_text()
     recurrent = name in ("lrcn", "lstm3")
     first = r"(shape \{ dim: 20 dim: )\d+" if recurrent else r"(input_param \{ shape \{ dim: )\d+"

@@ -1,4 +1,4 @@
-"""Random nets in Caffe's prototxt, and what PyTorch computes for them in float64."""
+"""Random nets in Caffe's prototxt, and their float64 results by PyTorch."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from collections.abc import Callable
 import torch
 from torch.nn import functional as F
 
-# Of a layer's bottoms and parameters, the top; each is a tensor of float64.
+# Computes a layer's top from its bottoms and parameters, all of them float64 tensors.
 Function = Callable[..., torch.Tensor]
 
 
 class RandomNet:
     """A chain of layers with some branches, from the Input `x` to the blob `out`.
 
-    `text` is the prototxt. `forward` computes `out` from x and the parameters by layer.
+    `text` is the prototxt. `forward` computes `out` from x and each layer's parameters.
     """
 
     def __init__(self, seed: int):
@@ -44,7 +44,7 @@ class RandomNet:
     def forward(
         self, x: torch.Tensor, parameters: dict[str, list[torch.Tensor]]
     ) -> dict[str, torch.Tensor]:
-        """All blobs; where layers work in place, their last values."""
+        """Returns all blobs; a blob that layers modify in place has its final values."""
         blobs = {"x": x}
         for name, bottoms, top, function in self._steps:
             given = [blobs[bottom] for bottom in bottoms]
@@ -71,7 +71,7 @@ class RandomNet:
         return blob
 
     def _window(self, blob: str) -> tuple[int, int, int]:
-        """kernel, stride and pad that fit."""
+        """A kernel, stride and pad that fit the blob."""
         least = min(self._size(blob)[2:])
         kernel = self.random.randint(1, min(5, least))
         return kernel, self.random.randint(1, 3), self.random.randint(0, kernel - 1)
@@ -118,7 +118,7 @@ class RandomNet:
     def _pooling(self, blob: str) -> str:
         n, channels, *sizes = self._size(blob)
         kernel, stride, pad = self._window(blob)
-        stride = min(stride, kernel)  # else windows may begin outside the image
+        stride = min(stride, kernel)  # otherwise windows could begin outside the image
         maximum = self.random.random() < 0.5
         outputs = [pooled_size(size, kernel, stride, pad) for size in sizes]
         pool = max_pool if maximum else average_pool
@@ -140,7 +140,7 @@ class RandomNet:
         )
 
         def apply(x):
-            if within:  # its scale begins at 1 for any k
+            if within:  # the scale's constant is 1, not k
                 return x * (1 + alpha * average_pool(x * x, size, 1, (size - 1) // 2)) ** -beta
             half = (size - 1) // 2
             squares = F.pad(x * x, (0, 0, 0, 0, half, half))
@@ -229,14 +229,14 @@ class RandomNet:
     def _concat(self, blob: str) -> str:
         n, channels, height, width = self._size(blob)
         branch = self._neuron(blob)
-        if branch == blob:  # in place: both are the same values
+        if branch == blob:  # in place: the branch is the blob
             branch = self._made(self._add("TanH", [blob], torch.tanh), self._size(blob))
         top = self._add("Concat", [blob, branch], lambda a, b: torch.cat([a, b], 1))
         return self._made(top, (n, 2 * channels, height, width))
 
 
 class Mvn(torch.autograd.Function):
-    """Mean-variance normalization with Caffe's gradient, which holds for a small eps."""
+    """Mean-variance normalization with Caffe's gradient, which is exact only for a small eps."""
 
     eps = 0.1
 
@@ -269,7 +269,7 @@ def shape_text(shape: tuple[int, ...]) -> str:
 
 
 def pooled_size(size: int, kernel: int, stride: int, pad: int) -> int:
-    """Caffe's: rounded up, but no window may start in the trailing padding."""
+    """Caffe's output size: rounded up, but no window may start in the trailing padding."""
     output = math.ceil((size + 2 * pad - kernel) / stride) + 1
     if pad and (output - 1) * stride >= size + pad:
         output -= 1
@@ -277,7 +277,7 @@ def pooled_size(size: int, kernel: int, stride: int, pad: int) -> int:
 
 
 def _windows(x: torch.Tensor, kernel: int, stride: int, pad: int, fill: float) -> torch.Tensor:
-    """[n, c, out h, out w, kernel * kernel] of x with `fill` outside."""
+    """All windows of x, [n, c, out h, out w, kernel * kernel], with `fill` outside x."""
     outputs = [pooled_size(size, kernel, stride, pad) for size in x.shape[2:]]
     needs = [(o - 1) * stride + kernel for o in outputs]
     after = [max(0, need - size - pad) for need, size in zip(needs, x.shape[2:], strict=True)]
@@ -292,7 +292,7 @@ def max_pool(x: torch.Tensor, kernel: int, stride: int, pad: int) -> torch.Tenso
 
 
 def average_pool(x: torch.Tensor, kernel: int, stride: int, pad: int) -> torch.Tensor:
-    """Divided by the part of the window within the padded image."""
+    """Sums divided by the number of elements of the window that are in the padded image."""
     sums = _windows(x, kernel, stride, pad, 0.0).sum(4)
     counts = []
     for size, outputs in zip(x.shape[2:], sums.shape[2:], strict=True):

@@ -1,4 +1,4 @@
-"""HDFS by libhdfs, where the tests' stand-in for Hadoop's library serves a folder of this host."""
+"""HDFS by libhdfs: a stand-in for Hadoop's library serves a folder of this host."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _LIBRARY = Path("hearth/storage/libhearth_stand_in_libhdfs.so")
 
 
 class StandInHdfs:
-    """`uri`: of the cluster. `files`: contents by path, as those of WebHdfs."""
+    """`uri`: the cluster's URI. `files`: contents by path, as in WebHdfs."""
 
     def __init__(self, folder: Path, jars: Path, monkeypatch: pytest.MonkeyPatch):
-        """`jars`: a folder that is made; libhdfs is used where Hadoop's names are in one."""
+        """Creates the folder `jars` with Hadoop's jar names, without which libhdfs is not used."""
         library = Path(_core.__file__).parents[1] / _LIBRARY
         assert library.is_file(), "`make build` makes the library that the tests load"
         jars.mkdir()
@@ -28,7 +28,7 @@ class StandInHdfs:
         monkeypatch.setenv("HEARTH_HDFS", "libhdfs")
         monkeypatch.setenv("HEARTH_LIBHDFS", str(library))
         monkeypatch.setenv("STAND_IN_LIBHDFS_FOLDER", str(folder))
-        self.uri = f"hdfs://{uuid.uuid4().hex}"  # its connection stays with this folder
+        self.uri = f"hdfs://{uuid.uuid4().hex}"  # a connection to this host name keeps the folder
         self.files: MutableMapping[str, bytes] = _Files(folder)
 
 

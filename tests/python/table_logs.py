@@ -1,4 +1,4 @@
-"""Logs of Delta and Iceberg tables of files that are there, by the tables' own libraries."""
+"""Delta and Iceberg tables over existing data files, whose logs the tables' libraries write."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _Z85 = string.digits + string.ascii_lowercase + string.ascii_uppercase + ".-:+=^
 
 
 def write_delta_log(folder: Path, uri: str) -> None:
-    """Version 0 of a table of the folder's Parquet files."""
+    """Writes version 0 of a table with the folder's Parquet files."""
     files = sorted(folder.iterdir())
     schema = Schema.from_arrow(pq.read_schema(files[0]))
     table = DeltaTable.create(str(folder), schema)
@@ -50,7 +50,7 @@ def write_delta_log(folder: Path, uri: str) -> None:
 
 
 def write_iceberg_log(folder: Path, uri: str) -> None:
-    """A table of the folder's Parquet files, which are moved to `uri` later."""
+    """Writes a table with the folder's Parquet files, which are moved to `uri` afterwards."""
     files = sorted(folder.iterdir())
     catalog = iceberg_catalog(uri, folder)
     table = catalog.create_table("db.rows", pq.read_schema(files[0]), location=uri)
@@ -59,12 +59,12 @@ def write_iceberg_log(folder: Path, uri: str) -> None:
 
 
 def write_hint(folder: Path, metadata: str) -> None:
-    """The name of the newest metadata file, where a table without a catalog has it."""
+    """Writes the name of the newest metadata file where a table without a catalog needs it."""
     (folder / "metadata" / "version-hint.text").write_text(metadata.rpartition("/")[2])
 
 
 def iceberg_catalog(uri: str, folder: Path) -> Catalog:
-    """A catalog of this process. Files below the URI are in the folder."""
+    """An in-memory catalog for tables below `uri`; `folder` stores their files."""
     where = {"py-io-impl": "table_logs.PlacedFiles", "uri_there": uri, "here": str(folder)}
     catalog = InMemoryCatalog("tests", warehouse=uri, **where)
     catalog.create_namespace("db")
@@ -72,7 +72,7 @@ def iceberg_catalog(uri: str, folder: Path) -> Catalog:
 
 
 class PlacedFiles(FileIO):
-    """Local files under other URIs."""
+    """Stores files in a local folder, although their URIs are others."""
 
     def __init__(self, properties: dict[str, str]):
         super().__init__(properties)
@@ -129,11 +129,11 @@ def add_commit(folder: str, actions: list[dict[str, Any]]) -> None:
 
 
 def delete_rows_of_delta(folder: str, rows: list[int]) -> None:
-    """Deletes the rows with these indices of each newest file, by deletion vectors in the log."""
+    """Deletes the rows with these indices from each current file, by deletion vectors."""
     bitmap = BitMap(rows).serialize()
     vector = struct.pack("<IQI", 1681511377, 1, 0) + bitmap
     inline = base64.b85encode(vector + bytes(-len(vector) % 4)).decode()
-    # The same base with the alphabet of ZeroMQ.
+    # Base 85 with ZeroMQ's alphabet instead of RFC 1924's.
     inline = inline.translate(str.maketrans(_RFC1924, _Z85))
     actions = []
     for action in last_actions(folder, "add"):
@@ -148,13 +148,13 @@ def delete_rows_of_delta(folder: str, rows: list[int]) -> None:
 
 
 def add_delete_file(table: Table, data_file: str, kind: str, content: bytes, rows: int) -> None:
-    """Commits a snapshot with a file of deletes, which pyiceberg itself does not write.
+    """Commits a snapshot with a delete file, which pyiceberg itself cannot write.
 
     Args:
-        data_file: whose rows are deleted.
+        data_file: the file whose rows are deleted.
         kind: "positions", "equality" or "vectors".
-        content: of the file.
-        rows: how many are deleted.
+        content: the delete file's bytes.
+        rows: the number of deleted rows.
     """
     location = f"{table.location()}/data/{kind}-{len(table.snapshots())}"
     with table.io.new_output(location).create() as file:
@@ -180,7 +180,7 @@ def add_delete_file(table: Table, data_file: str, kind: str, content: bytes, row
 
 
 def position_deletes(data_file: str, rows: list[int]) -> bytes:
-    """A Parquet file of deleted rows."""
+    """A Parquet file that lists deleted rows."""
     content = io.BytesIO()
     table = pa.table({"file_path": [data_file] * len(rows), "pos": pa.array(rows, pa.int64())})
     pq.write_table(table, content)

@@ -1,4 +1,4 @@
-"""Rows of the tests' tables, and what sources read of them."""
+"""The rows of the tests' tables, and functions that read them from sources."""
 
 from __future__ import annotations
 

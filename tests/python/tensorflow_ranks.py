@@ -1,4 +1,4 @@
-"""Processes that are ranks of hearth.tensorflow's group, by files in a folder; without Spark."""
+"""Processes that are ranks of hearth.tensorflow's group; the rendezvous uses files, not Spark."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ hvt.init(Place(rank, world, rendezvous), seconds)
 
 
 class Ranks(RankPrograms):
-    """Ranks of one group, with a rendezvous by files in `folder`."""
+    """Ranks of one group; the rendezvous uses files in `folder`."""
 
     def __init__(self, folder, program, *, world=2, shared=True, case="", seconds=120):
         super().__init__("tensorflow")
@@ -56,7 +56,7 @@ class Ranks(RankPrograms):
 
 @pytest.fixture
 def tensorflow_ranks() -> Iterator[list[Ranks]]:
-    """A list whose ranks are ended with the test."""
+    """A list; ranks in it are ended after the test."""
     started: list[Ranks] = []
     yield started
     for each in started:
@@ -65,7 +65,7 @@ def tensorflow_ranks() -> Iterator[list[Ranks]]:
 
 @contextmanager
 def kept_ports(count):
-    """Reserved addresses; servers may still listen there."""
+    """Reserves ports while the context is open; servers with SO_REUSEADDR may listen on them."""
     with ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
         for each in sockets:

@@ -1,4 +1,4 @@
-"""Addresses of the driver, IPv4 and IPv6."""
+"""The driver's addresses, IPv4 and IPv6."""
 
 import socket
 from types import SimpleNamespace
@@ -9,7 +9,7 @@ from hearth.spark import addresses
 
 
 def session(**conf):
-    """A session with a distributed master and these settings of spark.driver."""
+    """A session with a non-local master and these settings of spark.driver."""
     values = {f"spark.driver.{key}": value for key, value in conf.items()}
     return SimpleNamespace(
         sparkContext=SimpleNamespace(

@@ -1,4 +1,4 @@
-"""A model applied to a partition by three threads: overlap, and end of all threads."""
+"""A model applied to a partition by three threads: their overlap, and the end of all threads."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_reading_and_output_overlap_with_the_model():
         if arrays["x"][0] == 0:
             began.set()
             assert read_on.wait(WAIT_S)
-        if arrays["x"][0] == 8:  # the first result is on its way to Spark by then
+        if arrays["x"][0] == 8:  # by then Spark has the first result
             assert taken.wait(WAIT_S)
         return [arrays["x"] * 2]
 

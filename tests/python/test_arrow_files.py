@@ -1,4 +1,4 @@
-"""The core's storage as pyarrow sees it: on this host, and over HTTP."""
+"""The core's storage as pyarrow file systems: on this host, and over HTTP."""
 
 from __future__ import annotations
 
@@ -77,10 +77,10 @@ def test_a_failed_attempt_leaves_no_files(hdfs):
 
 
 def test_a_partition_is_kept_on_this_host_once_alone(hdfs, monkeypatch):
-    monkeypatch.setattr("tempfile.NamedTemporaryFile", None)  # the core's is a file without a name
+    monkeypatch.setattr("tempfile.NamedTemporaryFile", None)  # the core uses an unnamed file
     with tfrecord_files.new_file(f"{hdfs.uri}/rows", 0, 7) as file:
         file.write(pa.record_batch({"x": list(range(100_000))}))
-        assert list(hdfs.files.values()) == [b""]  # refused writers have their error by now
+        assert list(hdfs.files.values()) == [b""]  # a refused writer has raised its error by now
         (hidden,) = hdfs.files
     assert hidden.startswith("/rows/.part-r-00000.")
     assert [asked for asked in hdfs.asked if "part" in asked and not asked.startswith("GET")] == [
@@ -109,7 +109,7 @@ def test_a_writer_that_has_ended_takes_no_more(hdfs):
         with pytest.raises(ValueError, match="already committed or discarded"):
             writer.write(batch)
     reader = tfrecord_files.open_records(hdfs.files["/rows/part-r-00000"], "part")
-    assert len(reader.scan(9)) == 3  # of the first
+    assert len(reader.scan(9)) == 3  # of the first file
 
 
 def test_files_of_killed_attempts_are_removed(hdfs):

@@ -1,4 +1,4 @@
-"""Requests for executors with dynamic allocation, on a fake Spark."""
+"""Requests for executors under dynamic allocation, with a fake Spark."""
 
 from types import SimpleNamespace
 
@@ -12,8 +12,9 @@ ON = {"spark.dynamicAllocation.enabled": "true"}
 
 
 class Asked(list):
-    """A session that records requested numbers of executors, by the number of their profile: three
-    slots each by the default one, which is 0, and two by others."""
+    """A fake session that records the requested numbers of executors by resource profile. With the
+    default profile 0 an executor has three slots, with others two.
+    """
 
     def __init__(self, conf, stages=()):
         super().__init__()

@@ -1,7 +1,7 @@
-"""Invalid input is reported in one line: what failed, where and what to do.
+"""Invalid input is reported in one line: what failed, where, and what to do.
 
-CaffeOnSpark's command is in test_command_errors.py, rows are in test_caffe_invalid_rows.py, cases
-that need Spark in tests/spark/test_invalid_records.py.
+Other files test CaffeOnSpark's command (test_command_errors.py), rows
+(test_caffe_invalid_rows.py) and cases that need Spark (tests/spark/test_invalid_records.py).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TRAIN = ("train", "-solver", "solver.prototxt")
 
 
 def run(folder: Path, *arguments: str) -> str:
-    """Runs the program, which must fail in time, and returns its only line about it, the last."""
+    """Runs the program, which must fail in time; returns its last line, the only error line."""
     begin = time.monotonic()
     process = subprocess.run(
         [str(native.program()), *arguments],
@@ -53,7 +53,7 @@ def data_layer(kind: str, parameter: str) -> str:
 IMAGES = data_layer("ImageData", 'image_data_param { source: "l" batch_size: 2 }')
 LOSS = NET[NET.index('layer { name: "ip"') :]
 
-# Files besides the valid net and solver, the command, and the expected error.
+# Files that replace the valid net and solver, the command, and the expected error.
 FILES = {
     "missing solver": ({}, ("train", "-solver", "gone.prototxt"), r"cannot open gone\.protot"),
     "missing net": ({"net.prototxt": None}, TRAIN, r"cannot open net\.prototxt: No such file"),
@@ -189,7 +189,7 @@ def test_an_error_in_a_truncated_prototxt_names_its_position() -> None:
         refused = 0
         cuts = random.Random(5).choices(range(len(text)), k=200)
         for cut in cuts:
-            try:  # cut between two fields, it is a shorter valid message
+            try:  # text cut between two fields is valid
                 core.parse_prototxt(text[:cut], "cut.prototxt", message)
             except ValueError as error:
                 refused += 1
@@ -212,9 +212,9 @@ def test_a_full_disk_leaves_no_file_of_a_snapshot(tmp_path: Path) -> None:
     assert process.stderr is not None
     while "Iteration 1000 " not in process.stderr.readline():
         assert process.poll() is None
-    # The limit includes shared memory, so it is set after its creation.
+    # Set only after the start, because it would also limit the shared memory that is created there.
     resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (100, 100))
-    process.send_signal(signal.SIGINT)  # it writes a snapshot and ends
+    process.send_signal(signal.SIGINT)  # ends it after a snapshot
     said = process.communicate(timeout=60)[1].splitlines()[-1]
     assert process.returncode == 1
     where = r"hearth: iteration (\d+): "

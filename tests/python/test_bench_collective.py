@@ -22,7 +22,8 @@ def test_each_transport_has_a_row_or_a_reason(capsys):
         assert fields[:3] == [name, "4", "KB"]
         best, median, bandwidth = (float(field.replace(",", "")) for field in fields[3:6])
         assert 0 < best <= median
-        # All bytes once, in the best time, as both links carry them; both figures are rounded.
+        # The bandwidth is all bytes, counted once, divided by the best time. Both are rounded,
+        # hence the bounds.
         least, most = ((4 << 10) / (best + error) / 1e3 for error in (0.051, -0.05))
         assert least - 0.0051 <= bandwidth <= most + 0.0051
         assert fields[6] == over

@@ -1,5 +1,4 @@
-"""Inputs of functions over blocks, and their results: values as they
-are, or an error."""
+"""Arguments and results of functions over blocks: values pass unchanged, or an error is raised."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A training's page, which only the link opens, and its report."""
+"""A training's page, which opens only with its link, and its report."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ DONE = {"event": "done", "validations": [{"iteration": 40, "outputs": {"accuracy
 
 
 def get(url: str, host: str | None = None, method: str = "GET") -> tuple[int, dict[str, str], str]:
-    """Status, headers and text of the answer."""
+    """Status, headers and text of the response."""
     parts = urlsplit(url)
     connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=20)
     headers = {"Host": host} if host else {}
@@ -43,7 +43,7 @@ def get(url: str, host: str | None = None, method: str = "GET") -> tuple[int, di
 
 
 class Seen:
-    """A training's listener that remembers."""
+    """A training's listener that records events."""
 
     def __init__(self):
         self.events = []
@@ -82,7 +82,7 @@ def test_the_page_needs_nothing_from_other_hosts():
     with LivePage(dict) as page:
         text = get(page.url)[2]
     assert not re.search(r"(src|href)\s*=\s*(?![\"']?data:)|@import|url\(", text)
-    # An XML name is the only address in it.
+    # The only URL in it is an XML namespace.
     assert set(re.findall(r"https?://[^\"' )]+", text)) == {"http://www.w3.org/2000/svg"}
 
 
@@ -141,7 +141,8 @@ def test_a_seal_has_the_rows_and_the_hash_of_an_epoch_that_has_ended(tmp_path):
     seal["rows"].reverse()
     written.write_text(json.dumps(seal))
     assert described_by_seal("train", state)["dataset.train.hash"] != found["dataset.train.hash"]
-    # No epoch has ended; of streamed files the seal counts no rows; damaged; no snapshot, no file.
+    # Nothing is found if no epoch has ended, if the seal counts no rows (streamed files), if the
+    # file is damaged, and without a snapshot or file.
     for text in (json.dumps({**seal, "epoch": 0}), '{"epoch": 1, "rows": [{"count": 0}]}', "{"):
         written.write_text(text)
         assert described_by_seal("train", state) == {}
@@ -171,7 +172,7 @@ def test_the_page_requires_the_secret_of_its_link():
 def test_requests_for_another_host_name_are_refused(host):
     with LivePage(dict) as page:
         assert get(page.url, host=host)[0] == 404
-        assert get(page.url, host="localhost:8000")[0] == 200  # the end of a tunnel
+        assert get(page.url, host="localhost:8000")[0] == 200  # as through a tunnel
 
 
 def test_the_page_is_on_loopback_only_and_ends_with_the_training():
@@ -189,7 +190,7 @@ def test_a_silent_client_delays_neither_others_nor_the_end():
         silent = socket.create_connection((parts.hostname, parts.port))
         began = time.monotonic()
         assert get(page.url)[0] == 200
-    assert time.monotonic() - began < 9  # a silent client is dropped after 10 s
+    assert time.monotonic() - began < 9  # not delayed by the silent client's 10 s
     silent.close()
 
 

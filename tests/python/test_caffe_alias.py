@@ -1,4 +1,4 @@
-"""Programs that `import caffe` find what pycaffe has, under its names."""
+"""Programs that `import caffe` find pycaffe's functions under pycaffe's names."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def test_in_gpu_mode_nets_compute_on_the_device(
         caffe.set_mode_cpu()
         caffe.set_device(0)
     net.params["ip"][0].data[...] = 2
-    for value in (1, 3):  # data written after a pass is sent to the device again
+    for value in (1, 3):  # data changed after a pass is copied to the device again
         net.blobs["x"].data[...] = value
         assert net.forward()["y"] == 2 * 2 * value
 
@@ -164,7 +164,7 @@ def test_another_caffe_in_the_same_folder_is_warned_of(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("file", ["__init__.py", "io.py"])  # installed last; left by an uninstall
+@pytest.mark.parametrize("file", ["__init__.py", "io.py"])  # installed later; left after removal
 def test_another_caffe_that_is_found_is_warned_of(file: str, tmp_path: Path) -> None:
     (tmp_path / "caffe").mkdir()
     (tmp_path / "caffe" / file).write_text("from .pycaffe import Net")
@@ -172,5 +172,5 @@ def test_another_caffe_that_is_found_is_warned_of(file: str, tmp_path: Path) -> 
     assert done.returncode == 0, done.stderr
     if file == "__init__.py":
         assert f"`import caffe` finds another package, {tmp_path}/caffe/__init__.py" in done.stderr
-    else:  # a folder without __init__.py does not hide ours
+    else:  # a folder without __init__.py does not shadow hearth's
         assert done.stderr == ""

@@ -41,7 +41,7 @@ def test_a_map_goes_from_bottom_to_top() -> None:
 
 
 def test_the_crop_offset_follows_the_coordinate_map(tmp_path: Path) -> None:
-    """A bright pixel that goes through pad, pooling and deconvolution returns to its position."""
+    """Pad, pooling and deconvolution, and then Crop, leave a bright pixel where it was."""
     n = caffe.NetSpec()
     n.data = data()
     n.conv = L.Convolution(n.data, kernel_size=3, pad=9, num_output=1, bias_term=False,
@@ -63,7 +63,7 @@ def test_the_crop_offset_follows_the_coordinate_map(tmp_path: Path) -> None:
 
 
 def between(padded: int = 0, cut: int = 0, pool: int = 2, up: int = 2) -> tuple[object, object]:
-    """The ends of convolution, pooling and deconvolution."""
+    """The output and the input of a net of convolution, pooling and deconvolution."""
     image = data()
     net = L.Convolution(image, kernel_size=3, num_output=1, pad=padded)
     net = L.Pooling(net, kernel_size=pool, stride=pool)
@@ -124,10 +124,10 @@ def test_a_crop_without_a_map_is_refused() -> None:
         crop(L.ReLU(L.InnerProduct(n, num_output=1)), n)
     with pytest.raises(UndefinedMapException, match="InnerProduct"):
         coord_map(L.InnerProduct(n, num_output=1).fn)
-    for error in (AssertionError, ValueError):  # the first is pycaffe's, the second ours
+    for error in (AssertionError, ValueError):  # pycaffe raises the first, Hearth both
         with pytest.raises(error, match="scale"):
             crop(L.Pooling(n, kernel_size=2, stride=2), n)
         with pytest.raises(error, match="offset"):
-            crop(L.Convolution(n, kernel_size=3), n)  # smaller than what it is cropped to
+            crop(L.Convolution(n, kernel_size=3), n)  # smaller than the reference
         with pytest.raises(error, match=r"offset \[0.5\]"):
             crop(L.Convolution(n, kernel_size=2, pad=1), n)

@@ -1,4 +1,4 @@
-"""caffe.draw: pycaffe's names for `hearth draw`."""
+"""caffe.draw: `hearth draw` under pycaffe's names."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_the_graph_is_pydots_of_the_same_text(
     assert 'label="batch 64"' in graph
     bare = caffe.draw.get_pydot_graph(net(), "TB", False, caffe.TEST, display_lrm=True)
     assert 'label="20"' not in bare
-    assert "(Data)" not in bare  # of phase TRAIN
+    assert "(Data)" not in bare  # the layer is only in phase TRAIN
     assert "lr mult 1, 2" in bare
 
 

@@ -52,7 +52,7 @@ MISSING = [name for name in ("tensorflow", "torch") if importlib.util.find_spec(
 @pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}")
 @pytest.mark.parametrize("order", list(itertools.permutations(WORK)), ids="_".join)
 def test_modules_work_when_imported_in_any_order(order: tuple[str, ...]) -> None:
-    # Every part works again once all of them are loaded.
+    # Every library works again after all of them are loaded.
     code = "\n".join([*(WORK[name] for name in order), *(WORK[name] for name in order)])
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr[-3000:]

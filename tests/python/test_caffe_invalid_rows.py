@@ -33,7 +33,7 @@ SOLVER = 'base_lr: 0.1 lr_policy: "fixed" max_iter: 5 snapshot_after_train: fals
 X = pa.array([[1.0, 2.0]] * 8, pa.list_(pa.float32()))
 LABEL = pa.array([0, 1, 2, 0, 1, 2, 0, 1], pa.int32())
 
-# Rows of a Spark task, other fields of the job, and the expected message.
+# {case: (rows of a Spark task, additional fields of the job, expected message)}
 ROWS = {
     "no rows": (None, {}, r"no rows to train on: a whole epoch had none; check the data source"),
     "missing column": ({"x": X}, {}, r"layer 'data'.*no column 'label'; their columns are: x"),
@@ -84,7 +84,7 @@ ROWS = {
 
 
 def failure_with(columns: Any, fields: dict[str, Any], folder: Path) -> Failure:
-    """The error of a rank that trains on the columns with these fields of the job."""
+    """The error of a rank that trains on these columns, with `fields` added to its job."""
     model = folder / "model.caffemodel"
     writer = core.RingWriter()
     job = {

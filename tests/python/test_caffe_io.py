@@ -1,4 +1,4 @@
-"""caffe.io, Classifier and Detector: images for the inputs of a net."""
+"""caffe.io, Classifier and Detector: how images become a net's inputs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ layer { name: "mean" type: "Pooling" bottom: "data" top: "mean"
 
 @pytest.fixture
 def files(tmp_path: Path) -> tuple[str, str]:
-    """A net whose outputs are the means of the channels, and its (empty) weights."""
+    """A net that outputs the channels' means, and its (empty) weights."""
     model, weights = tmp_path / "net.prototxt", tmp_path / "net.caffemodel"
     model.write_text(NET)
     caffe.Net(str(model), caffe.TEST).save(str(weights))
@@ -63,11 +63,11 @@ def test_gray_images_are_unchanged(tmp_path: Path) -> None:
 
 
 def pattern(channels: int) -> np.ndarray:
-    """(3, 4, channels) of whole numbers from 3 to 13."""
+    """An image (3, 4, channels) of whole numbers from 3 to 13."""
     return (np.arange(12 * channels) * 7 % 11 + 3).reshape(3, 4, channels).astype("f")
 
 
-# Made with scikit-image 0.26 and SciPy 1.17; old versions that pycaffe ran with give the same.
+# Computed with scikit-image 0.26 and SciPy 1.17; the versions for BVLC's pycaffe give the same.
 BY_CENTRES = {
     (5, 3): [[3.9333, 7, 10.0667], [5.8333, 8.2, 10.5667], [8.3333, 8.5, 8.6667],
              [6.4333, 8.8, 5.6667], [4.7333, 7.8, 3.5333]],
@@ -137,7 +137,7 @@ def test_oversampling_gives_corners_centre_and_mirrors() -> None:
 def test_the_centre_of_oversampling_is_rounded_to_the_corner() -> None:
     image = np.arange(6 * 6).reshape(6, 6, 1)
     crops = caffe.io.oversample([image], (3, 3))
-    assert crops[4, 0, 0, 0] == 6 * 1 + 1  # 1.5 down and 1.5 to the right
+    assert crops[4, 0, 0, 0] == 6 * 1 + 1  # the offset 1.5 is rounded down in both axes
 
 
 def transformer() -> caffe.io.Transformer:
@@ -201,8 +201,8 @@ def test_a_mean_without_channels_is_for_inputs_of_one() -> None:
     "call",
     [
         lambda t: t.set_mean("data", np.zeros(4)),
-        lambda t: t.set_mean("data", np.zeros((4, 5))),  # has three channels
-        lambda t: t.set_mean("data", np.zeros((4, 5, 3))),  # channels last
+        lambda t: t.set_mean("data", np.zeros((4, 5))),  # lacks the three channels
+        lambda t: t.set_mean("data", np.zeros((4, 5, 3))),  # has the channels last
         lambda t: t.set_mean("data", np.zeros((1, 3, 4, 5))),
         lambda t: t.set_mean("data", np.float32(3)),
         lambda t: t.set_channel_swap("data", (1, 0)),
@@ -249,15 +249,15 @@ def test_detector_classifies_windows(files: tuple[str, str], tmp_path: Path) -> 
 def test_detector_adds_context_and_fills_with_the_mean(files: tuple[str, str]) -> None:
     detector = caffe.Detector(*files, mean=np.array([5, 6, 7]), context_pad=1)
     image = np.random.default_rng(0).random((12, 12, 3), np.float32)
-    # Rows 4 to 8 are five; with a sixth of them on each side, 2.75 to 10.25 of six.
+    # Rows 4 to 8 are five. With context, a sixth of the crop on each side, they are 2.75 to 10.25.
     expected = caffe.io.resize_image(image[3:10, 3:10], (6, 6))
     np.testing.assert_array_equal(detector.crop(image, (4, 4, 8, 8)), expected)
-    # From row -1 to 6: eight, of which the first is outside.
+    # With context, rows -1 to 6: eight rows, the first of which is outside the image.
     crop = detector.crop(image, (0, 0, 4, 4))
     np.testing.assert_array_equal(crop[1:, 1:], caffe.io.resize_image(image[:6, :6], (5, 5)))
     np.testing.assert_array_equal(crop[0, 3], [5, 6, 7])
     np.testing.assert_array_equal(crop[3, 0], [5, 6, 7])
-    # At the far corner: rows 7 to 14 of twelve, so six of eight remain.
+    # At the far corner, rows 7 to 14, clipped to 12: six of the eight rows remain.
     crop = detector.crop(image, (8, 8, 12, 12))
     np.testing.assert_array_equal(crop[:4, :4], caffe.io.resize_image(image[7:12, 7:12], (4, 4)))
     np.testing.assert_array_equal(crop[4:, :].ravel(), np.tile([5, 6, 7], 12))

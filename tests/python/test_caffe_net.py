@@ -1,4 +1,4 @@
-"""caffe.Net: structure, views, running parts of a net, weights."""
+"""caffe.Net: its structure, array views, partial runs and weights."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_structure_is_reported_by_position(net: caffe.Net) -> None:
     for place, layer in enumerate(net._layer_names):
         assert [names[i] for i in net._bottom_ids(place)] == net.bottom_names[layer]
         assert [names[i] for i in net._top_ids(place)] == net.top_names[layer]
-    assert net._bottom_ids(3) == net._top_ids(3) == [2]  # in place
+    assert net._bottom_ids(3) == net._top_ids(3) == [2]  # works in place
     assert [tuple(blob.shape) for blob in net._blobs[:3]] == [(4, 3), (4,), (4, 2)]
     assert net._blob_loss_weights == [0, 0, 0, 0, 0, 2, 0]
 
@@ -149,7 +149,7 @@ def test_views_outlive_net_and_blob(net: caffe.Net) -> None:
     del net
     gc.collect()
     assert (view == 7).all()
-    assert blob.data.shape == (4,)  # the blob keeps its net
+    assert blob.data.shape == (4,)  # a blob keeps its net alive
 
 
 def test_blob_shape_is_reported_and_changed(net: caffe.Net) -> None:
@@ -190,7 +190,7 @@ def test_inputs_that_do_not_fit_are_refused(net: caffe.Net) -> None:
 def test_forward_runs_the_layers_asked_for(net: caffe.Net) -> None:
     net.forward(**arrays())
     net.blobs["ip"].data[...] = [[1, 0]] * 4
-    loss = net.forward(start="relu")["loss"]  # from the values just written
+    loss = net.forward(start="relu")["loss"]  # uses the values just written
     net.blobs["data"].data[...] = 100
     outputs = net.forward(start="relu", end="prob")
     assert set(outputs) == {"prob"}
@@ -216,9 +216,9 @@ def test_backward_gives_gradients(path: Path) -> None:
     np.testing.assert_allclose(net.params["ip"][0].diff, 2 * once, rtol=1e-6)
     held = net.params["ip"][0].diff
     net.clear_param_diffs()
-    assert (held == 0).all()  # an array from before shows it
+    assert (held == 0).all()  # an existing array shows the change
     net.backward(start="loss", end="relu")
-    assert (net.params["ip"][0].diff == 0).all()  # the layer was not reached
+    assert (net.params["ip"][0].diff == 0).all()  # the pass ended before this layer
     net.backward(loss=np.float32(0))
     assert (net.params["ip"][0].diff == 0).all()
 
@@ -367,7 +367,7 @@ def test_forward_releases_the_gil(tmp_path: Path) -> None:
 
     thread = threading.Thread(target=forward)
     interval = sys.getswitchinterval()
-    sys.setswitchinterval(1000)  # only who gives the GIL up lets others run
+    sys.setswitchinterval(1000)  # threads switch only if the core releases the GIL
     try:
         thread.start()
         while thread.is_alive():

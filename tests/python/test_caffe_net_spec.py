@@ -54,10 +54,10 @@ def test_layers_are_connected_by_their_tops() -> None:
     names = [layer.name for layer in proto.layer]
     assert names == ["data", "conv1", "pool1", "ip1", "relu1", "loss"]
     assert list(proto.layer[2].bottom) == list(proto.layer[1].top) == ["conv1"]
-    assert list(proto.layer[4].top) == ["ip1"]  # in place
+    assert list(proto.layer[4].top) == ["ip1"]  # works in place
     assert list(proto.layer[5].bottom) == ["ip1", "label"]
     assert proto.layer[2].pooling_param.pool == 0
-    assert proto.layer[1].convolution_param.bias_term  # a default
+    assert proto.layer[1].convolution_param.bias_term  # the default
 
 
 def test_missing_names_are_generated() -> None:
@@ -148,7 +148,7 @@ def test_messages_are_edited_as_protobufs_are() -> None:
     net.layer.add(name="one", type="ReLU").relu_param.negative_slope = 0.5
     net.layer.extend([Message("LayerParameter", name="two")])
     assert not net.HasField("state")
-    assert net.state.level == 0  # looking does not set it
+    assert net.state.level == 0  # reading does not set the field
     assert not net.HasField("state")
     copy = Message("NetParameter")
     copy.CopyFrom(net)

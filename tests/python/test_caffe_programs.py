@@ -1,4 +1,4 @@
-"""Whole programs as pycaffe's users write them, on handwritten digits."""
+"""Whole programs in the style of pycaffe's users, on handwritten digits."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_learning_lenet(tmp_path: Path) -> None:
-    """The loop of the notebook "learning LeNet": steps, losses, a test run by hand."""
+    """The loop of the notebook "learning LeNet": steps, losses, and a test by hand."""
     solver = caffe.get_solver(solver_for(tmp_path, train_net(CLASSES)))
     assert solver.net.blobs["conv1"].data.shape == (50, 8, 6, 6)
     solver.net.forward()
@@ -94,7 +94,7 @@ def test_learning_lenet(tmp_path: Path) -> None:
     assert np.mean(losses[-20:]) < 0.15 * losses[0]
     correct = 0
     for _ in range(7):
-        solver.test_nets[0].forward(start="conv1")  # the data layer is not run again
+        solver.test_nets[0].forward(start="conv1")  # without running the data layer again
         solver.test_nets[0].forward()
         scores, labels = (solver.test_nets[0].blobs[name].data for name in ("score", "label"))
         correct += (scores.argmax(1) == labels).sum()
@@ -102,7 +102,7 @@ def test_learning_lenet(tmp_path: Path) -> None:
 
 
 def test_classification(trained: Path, tmp_path: Path) -> None:
-    """The notebook "classification": Transformer, another batch size, features, top class."""
+    """The notebook "classification": Transformer, a changed batch size, features, the top class."""
     files = str(trained / "deploy.prototxt"), str(trained / "model.caffemodel")
     net = caffe.Net(*files, caffe.TEST)
     images, labels = digits()
@@ -122,7 +122,7 @@ def test_classification(trained: Path, tmp_path: Path) -> None:
 
 
 def test_net_surgery(trained: Path, tmp_path: Path) -> None:
-    """The notebook "net surgery": inner products become convolutions, for larger images."""
+    """The notebook "net surgery": inner products become convolutions that accept larger images."""
     weights = str(trained / "model.caffemodel")
     net = caffe.Net(str(trained / "deploy.prototxt"), caffe.TEST, weights=weights)
     n = caffe.NetSpec()
@@ -151,7 +151,7 @@ def test_net_surgery(trained: Path, tmp_path: Path) -> None:
 
 
 def test_fine_tuning(tmp_path: Path) -> None:
-    """Weights of a net for 0-4 serve one for 5-9 whose last layer has another name."""
+    """Weights of a net for 0 to 4 initialize a net for 5 to 9, whose last layer is renamed."""
     solver = caffe.SGDSolver(solver_for(tmp_path, train_net([0, 1, 2, 3, 4])))
     solver.step(150)
     weights = str(tmp_path / "low.caffemodel")

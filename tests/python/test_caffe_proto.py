@@ -1,4 +1,4 @@
-"""caffe.proto.caffe_pb2: protobuf classes of Caffe's messages, made from the engine's own table."""
+"""caffe.proto.caffe_pb2: protobuf classes of Caffe's messages, made from the engine's table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Layers of type Python: the user's class runs in the net."""
+"""Layers of type Python: a net runs the user's class."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import program  # isort: skip
 
 
 class Scaled(caffe.Layer):
-    """Its bottom times param_str; learns an offset."""
+    """Multiplies its bottom by param_str, and learns an offset."""
 
     def setup(self, bottom: Any, top: Any) -> None:
         self.factor = float(self.param_str)
@@ -37,7 +37,7 @@ class Scaled(caffe.Layer):
 
 
 class Broken(caffe.Layer):
-    """Fails where param_str says."""
+    """A layer that raises in the method that param_str names."""
 
     def reshape(self, bottom: Any, top: Any) -> None:
         top[0].reshape(1)
@@ -210,7 +210,7 @@ def test_blobs_kept_by_a_layer_end_with_the_net(tmp_path: Path) -> None:
     assert kept.shape == (2, 3)
     del net
     gc.collect()
-    view[...] = 1  # arrays own their memory
+    view[...] = 1  # the array has its own memory
     with pytest.raises(ValueError, match="net of this blob was destroyed"):
         kept.data  # noqa: B018
     with pytest.raises(ValueError, match="net of this layer was destroyed"):

@@ -1,4 +1,4 @@
-"""CaffeModel's tasks: blobs joined to their rows, nulls for rows without any."""
+"""CaffeModel's tasks join blobs to their rows, with nulls for rows without a result."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def batches(*sizes):
 
 
 def net(size, usable):
-    """Stands for the trainer: `size` results at a time, none of rows that are not `usable`."""
+    """A fake trainer: returns results in groups of `size`, only for rows that are `usable`."""
 
     def features(spec, rows):
         table = pa.Table.from_batches(list(rows), pa.schema([("data", "i8"), ("id", "string")]))

@@ -1,4 +1,4 @@
-"""caffe.SGDSolver and the others: steps, state, callbacks."""
+"""caffe.SGDSolver and the other solvers: steps, state, callbacks."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_base_lr_can_be_changed_while_training(tmp_path: Path) -> None:
     solver = caffe.SGDSolver(write(tmp_path))
     assert solver.param.max_iter == 40
     assert solver.param.base_lr == pytest.approx(0.1)
-    assert solver.param.average_loss == 1  # a default
+    assert solver.param.average_loss == 1  # the default
     solver.param.base_lr = 0
     assert solver.lr == 0
     before = weights(solver)

@@ -1,4 +1,4 @@
-"""Names and parameters of BVLC's pycaffe: programs pass them by position and by keyword."""
+"""Names and parameters of BVLC's pycaffe, which programs pass by position and by keyword."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ def test_unexpected_descriptors_are_closed(pair):
     os.close(write)
     with pytest.raises(ValueError, match="got 2 descriptors with message 'hello', expected 1"):
         pair[1].receive(5, descriptors=1)
-    assert os.read(read, 1) == b""  # all write ends are closed
+    assert os.read(read, 1) == b""  # end of file: all write ends are closed
     os.close(read)
 
 
@@ -139,7 +139,7 @@ class Interrupted(Exception):
 
 @pytest.fixture
 def alarms():
-    """Starts signals whose handler raises Interrupted, ten a second, until the first one has."""
+    """Starts a timer signal ten times a second; its handler stops it and raises Interrupted."""
 
     def raise_it(*_):
         signal.setitimer(signal.ITIMER_REAL, 0)
@@ -180,7 +180,7 @@ def test_a_stalled_peer_does_not_delay_signal_handlers(said, wait, alarms):
             wait(channel)
         assert patience.is_alive()
         patience.cancel()
-        with pytest.raises((EOFError, OSError)):  # half a message is of no use to anybody
+        with pytest.raises((EOFError, OSError)):  # half a message was received
             channel.receive(5)
 
 

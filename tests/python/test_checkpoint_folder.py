@@ -1,4 +1,4 @@
-"""Folders of sealed checkpoints: on this host's disks, in HDFS, and where nothing is renamed."""
+"""Folders of sealed checkpoints: on local disks, in HDFS, and on storage without rename."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from hearth.checkpoints.seal import Part, Seal
 
 
 class Folder(CheckpointFolder):
-    """A checkpoint folder with its reports."""
+    """A checkpoint folder that collects its reports."""
 
     def __init__(self, uri):
         self.reports = []
@@ -37,7 +37,7 @@ class Folder(CheckpointFolder):
         return draft.name
 
     def read(self):
-        """(step, content) of the newest."""
+        """(step, content) of the newest checkpoint."""
         found = self.newest()
         if found is None:
             return None
@@ -107,7 +107,7 @@ def flip(path):
 
 
 def mix(path):
-    """A file of another checkpoint, of the same size."""
+    """Replaces the file by one of equal size, as from another checkpoint."""
     path.write_bytes(b"WEIGHTS")
 
 
@@ -184,7 +184,7 @@ def test_a_seal_reads_as_it_was_written():
 
 @contextmanager
 def in_a_child_process():
-    """Whether this is the child, which ends by a signal in the block."""
+    """Forks; yields True in the child, which must kill itself, and False in the parent."""
     pid = os.fork()
     if pid == 0:
         try:
@@ -208,9 +208,9 @@ def test_a_writer_that_is_killed_before_the_seal_leaves_the_older_one(tmp_path, 
     folder = Folder(uri)
     assert len(os.listdir(tmp_path)) == 2
     assert folder.read() == (1, b"weights")
-    assert len(folder.reports) == (scheme != "")  # there it has its name already
+    assert len(folder.reports) == (scheme != "")  # local:// uses final names at once
     kept.append(folder.save(2))
-    assert sorted(os.listdir(tmp_path)) == kept  # what the killed one left is gone
+    assert sorted(os.listdir(tmp_path)) == kept  # the killed process's files are removed
     assert folder.read() == (2, b"weights")
 
 

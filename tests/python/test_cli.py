@@ -1,4 +1,4 @@
-"""The command line says in one line what is wrong, before Spark is started."""
+"""The command line reports errors in one line, before it starts Spark."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Failures after which a cluster restarts, without Spark."""
+"""Failures after which a cluster restarts; without Spark."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RAISED = Failure("worker:1 raised", rank=1)
 
 
 class Start:
-    """One start of the cluster, whose nodes end by `failure`."""
+    """One start of the cluster, whose nodes end with `failure`."""
 
     def __init__(self, failure, committed):
         self.watch = SimpleNamespace(failure=failure, committed=committed)
@@ -54,7 +54,7 @@ def no_wait(monkeypatch):
 
 
 def run_through(*starts):
-    """The number of restarts of the cluster with these starts, and its final error."""
+    """Restarts a cluster with these starts; returns the number of restarts and the final error."""
     cluster = Cluster(*starts)
     restarts = Restarts(cluster)
     for _ in starts:
@@ -62,7 +62,7 @@ def run_through(*starts):
         try:
             restarts.recover(running, running.error())
         except NodeError as error:
-            with pytest.raises(NodeError) as again:  # as by shutdown()
+            with pytest.raises(NodeError) as again:  # like shutdown()
                 restarts.recover(running, running.error())
             assert str(again.value) == str(error)
             return restarts.count, str(error)
@@ -153,7 +153,7 @@ def test_a_start_waits_for_the_executor_that_feeds_rows(monkeypatch):
     options = NodeOptions(background=True, holds=True)
     found = []
 
-    def slots_now(session):  # the lost executor is replaced before the third call
+    def slots_now(session):  # from the third call on, the lost executor has been replaced
         found.append(2 if len(found) < 2 else 4)
         return found[-1]
 

@@ -25,7 +25,7 @@ LATE = "TimeoutError: all-reduce: rank 1 on host h had not arrived before the de
 
 
 class Coordinator:
-    """Returns the events of a test, then the failure."""
+    """Returns a test's events, then raises its failure."""
 
     def __init__(self, events, error):
         self._events = queue.SimpleQueue()
@@ -107,7 +107,7 @@ def test_a_wait_for_rows_counts_unless_steps_go_on_without_them(name, counts):
 
 
 class Silent:
-    """A coordinator whose failure is reported once `failed` is set."""
+    """A coordinator that fails once `failed` is set, and returns nothing before."""
 
     def __init__(self):
         self.failed = threading.Event()
@@ -180,7 +180,7 @@ def test_the_first_nodes_wait_for_a_cause_ends_when_no_node_is_left_that_could_r
         watch.close()
         return coordinator.asked
 
-    assert answers((0, lost), (2, lost), (3, done)) == []  # worker:1 may have been killed
+    assert answers((0, lost), (2, lost), (3, done)) == []  # the cause: worker:1, possibly killed
     assert answers((1, done), (0, done), (2, done)) == []
     none = {"op": "no_cause", "ended": "worker:1"}
     assert answers((0, lost), (1, done), (2, lost)) == [{**none, "to": 0}]

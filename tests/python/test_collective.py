@@ -171,7 +171,7 @@ class Ranks:
             self.processes.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
 
     def say(self, rank: int) -> str:
-        """The next line of a rank; fails the test when it ended without one."""
+        """Reads a rank's next line; fails the test if the rank ended without printing one."""
         line = self.processes[rank].stdout.readline()
         assert line, f"rank {rank} ended with {self.processes[rank].wait(60)}"
         return json.loads(line)
@@ -185,7 +185,7 @@ class Ranks:
 
 @pytest.fixture
 def ranks() -> Iterator[list[Ranks]]:
-    """Groups in this list are ended with the test."""
+    """A list; groups in it are ended after the test."""
     started: list[Ranks] = []
     yield started
     for each in started:
@@ -223,10 +223,10 @@ def test_a_killed_rank_ends_the_operation_of_the_others(
     ranks[0].processes[-1].kill()
     start = time.monotonic()
     errors = [ranks[0].say(rank) for rank in range(world - 1)]
-    # A thousandth of the operation's limit; it takes a few milliseconds.
+    # A thousandth of the operation's time limit; normally it takes milliseconds.
     print(f"{case}: {(time.monotonic() - start) * 1e3:.0f} ms")
     assert time.monotonic() - start < 60
-    # The first rank to notice names it; ranks that wait for that one may name it in turn.
+    # The first rank to notice names the killed one; others may name a rank that they wait for.
     last = world - 1
     assert any(f"rank {last}" in text and f"host{last}" in text for text in errors), errors
 

@@ -1,4 +1,4 @@
-"""Results of nodes in columns: arrays with their types and shapes, and the same rows as before."""
+"""Nodes' results as columns: types and shapes of arrays, and the same rows as without columns."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ARRAYS = [
 
 
 def travelled(results: ColumnResults | list) -> ColumnResults | list:
-    """The results as received by a feed task on another host."""
+    """The results after transfer to a feed task on another host."""
     data = pickle.dumps(results) if isinstance(results, list) else results.dumped()
     reader = ResultUnpickler()
     (found,) = [

@@ -1,4 +1,4 @@
-"""Errors that CaffeOnSpark's command finds before Spark starts: one line, exit status 1."""
+"""Errors that CaffeOnSpark's command reports before Spark starts: one line and exit status 1."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from hearth.caffeonspark.__main__ import main
 from hearth.caffeonspark.command_line import compared_with_float32, one_line
 
-# The files in {0}, the command line, and the expected error.
+# The files in folder {0}, the command line, and the expected error.
 FRONT = {
     "no solver": ({}, "-train", r"-conf is missing: the solver prototxt"),
     "missing solver": ({}, "-train -conf {0}/gone", r"-conf .*gone: there is no such file"),

@@ -1,4 +1,4 @@
-"""Config reads the prototxts and has CaffeOnSpark's attributes under both spellings."""
+"""Config reads the prototxts, and has CaffeOnSpark's attributes under both spellings."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from hearth.caffeonspark import CaffeOnSpark, Config, DataSource, FlagError
 
 DIGITS = Path(__file__).resolve().parents[2] / "python" / "hearth" / "demo"
 SOLVER = str(DIGITS / "lenet_memory_solver.prototxt")
-# Names of the Scala class, which Python programs written for CaffeOnSpark use.
+# The Scala class's names, which CaffeOnSpark's Python programs use.
 UPSTREAM = (
     "protoFile isTraining isTest isFeature label modelPath outputPath devices isRddPersistent "
     "snapshotStateFile snapshotModelFile resize connection clusterSize transform_thread_per_device "

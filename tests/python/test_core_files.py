@@ -1,4 +1,4 @@
-"""The core's files by path or URI, through the bindings."""
+"""The core's file functions for paths and URIs, called through the bindings."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def test_partitions_of_frames_do_not_depend_on_cores():
 
 
 class Running:
-    """A start of the nodes that records messages."""
+    """A start of the nodes; records the messages to them."""
 
     def __init__(self):
         self.sent, self.failures = [], []
@@ -57,7 +57,7 @@ def test_files_of_a_varying_dataset_persist_only_if_all_partitions_are_known():
     delivery = Delivery(plan, Running())
     delivery.note(partition(0, 5, "aa"))
     assert not plan.keeps() and Plan("train", 2).keeps()
-    delivery.note(partition(1, 5, ""))  # counted, for a rank that has returned
+    delivery.note(partition(1, 5, ""))  # only counted, because the rank has returned
     assert not plan.keeps()
     Delivery(plan, Running()).note(partition(1, 5, "bb"))
     assert plan.keeps()
@@ -91,7 +91,7 @@ def test_progress_of_a_delivery_is_shown():
 
 
 class OwnSource:
-    """A user's source, which has no select()."""
+    """A user's source, which lacks select()."""
 
     def schema(self):
         return pa.schema([("id", pa.int64()), ("day", pa.date32())])

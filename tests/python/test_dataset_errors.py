@@ -1,4 +1,4 @@
-"""Iterations over a loader of which a batch cannot be made, or whose rows cannot be read."""
+"""Loops over a loader that cannot make a batch or cannot read rows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hearth.data.options import LoaderOptions
 
 
 def refusing(refused):
-    """A map that fails on batches with one of these ids."""
+    """A map function that fails on batches with one of these ids."""
 
     def check(batch):
         if refused & set(batch["id"].tolist()):

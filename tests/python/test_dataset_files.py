@@ -1,4 +1,4 @@
-"""Partition files of datasets: lost and racing attempts; files persisted for the next start."""
+"""Partition files of datasets: lost and concurrent attempts; files persisted for the next start."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def batch(first, count):
 
 
 class Writer:
-    """A writer of a partition, like a Spark task, driven step by step."""
+    """Writes a partition like a Spark task, but step by step as the test requests."""
 
     def __init__(self, files, attempt, partition=0):
         ours, theirs = socket.socketpair()
@@ -64,7 +64,7 @@ class Writer:
 
 
 class Node:
-    """A supervisor's partition files, and the program's datasets at the other end of a channel."""
+    """A supervisor's partition files, connected by a channel to a program's datasets."""
 
     def __init__(self, partitions=1):
         ours, theirs = socket.socketpair()
@@ -217,7 +217,7 @@ def test_a_writer_waits_for_the_decision_on_persisted_files(node):
 
 
 class RemoteWriter(Writer):
-    """A writer on another host, which sends its rows."""
+    """A writer on another host, which sends its rows over the network."""
 
     def __init__(self, files, attempt, partition=0):
         ours, theirs = socket.socketpair()
@@ -265,10 +265,10 @@ def test_a_lost_remote_writer_is_replaced(node):
 
 @pytest.mark.parametrize("kind", [Writer, RemoteWriter])
 def test_a_partition_is_complete_without_a_program_that_reads_it(node, kind):
-    """Spark may deliver one dataset after the other while the program waits for the last one."""
+    """Spark may deliver one dataset after another while the program waits for the last of them."""
     writer = kind(node.files, 1)
     large = pa.record_batch({"x": [b"x" * (1 << 20)]})
-    for _ in range(32):  # more than sockets and rings hold
+    for _ in range(32):  # more than the sockets and rings can buffer
         writer.write(large)
     writer.end()
     assert [event["rows"] for event in node.events] == [32]
@@ -283,7 +283,7 @@ def test_a_changed_persisted_file_is_not_used(node, caplog, cut):
     if cut:
         os.truncate(kept.fd, kept.size - 64)
     else:
-        os.pwrite(kept.fd, b"\x2a", kept.size - 64)  # a value
+        os.pwrite(kept.fd, b"\x2a", kept.size - 64)  # overwrites a value
     after = Node()
     after.files.adopt([replace(kept, fd=os.dup(kept.fd))])
     assert after.files.show_adopted("train", [0]) == set() and after.events == []
@@ -295,7 +295,7 @@ def test_a_changed_persisted_file_is_not_used(node, caplog, cut):
 
 
 class Attempts:
-    """Attempts at one partition; each writes its rows in separate batches."""
+    """Concurrent attempts at one partition; each writes its rows in different batches."""
 
     def __init__(self, node, partition, first, count, chance):
         self._node, self._partition, self._chance = node, partition, chance
@@ -304,7 +304,7 @@ class Attempts:
         self.over = False
 
     def step(self):
-        """One attempt begins, writes, dies or ends."""
+        """Lets one attempt start, write, die or end."""
         fewer = not self._running or (len(self._running) < 3 and self._chance.random() < 0.2)
         if fewer and not self.over:
             self._number += 1
@@ -325,7 +325,7 @@ class Attempts:
             self.over = True
 
     def end(self):
-        """Also ends running attempts, as Spark may not stop them in time."""
+        """Runs on until all attempts have ended, because Spark may not stop them in time."""
         while self._running:
             self.step()
 

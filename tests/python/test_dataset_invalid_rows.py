@@ -1,4 +1,4 @@
-"""Rows that a transform cannot decode: replaced by others, counted, in batches of any size."""
+"""Rows that a transform cannot decode are replaced by others and counted, for any batch size."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataset_ranks import loaders, partitions_of
 
 
 class Decoded:
-    """Decodes the numbers of texts; "bad" cannot be decoded."""
+    """Decodes texts that contain numbers, and fails on "bad"."""
 
     def apply(self, values, seeds):
         assert len(values) == len(seeds)
@@ -18,7 +18,7 @@ class Decoded:
 
 
 def rows(bad, *counts):
-    """Partitions in which the texts of the ids `bad` cannot be decoded."""
+    """Partitions with these row counts; the texts of the ids in `bad` cannot be decoded."""
     return partitions_of(*counts, x=lambda i: "bad" if i in bad else f"{i}")
 
 

@@ -1,4 +1,4 @@
-"""map in processes: order, positions and seeds as in threads; errors are reported in full."""
+"""map_in="processes": order, positions and seeds as with threads, and complete error reports."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def loader(function, batch_size=4, workers=2, rows=(10, 9), **options):
 
 
 def test_batches_come_in_order_with_the_seeds_and_the_position_of_threads():
-    def late(batch, seeds):  # the first batches are done last
+    def late(batch, seeds):  # finishes the first batches last
         import time
 
         time.sleep(0.2 if 0 in batch["id"][:6] else 0)
@@ -46,7 +46,7 @@ def test_batches_come_in_order_with_the_seeds_and_the_position_of_threads():
 def test_arrays_of_any_size_come_back_writable_and_the_programs_own():
     def grow(batch):
         ids = batch["id"]
-        ids += 1  # writes to the batch that it was given
+        ids += 1  # writes to the batch that it received
         shape = (len(ids), 100, 100)
         made = np.broadcast_to(ids[:, None, None], shape).astype(np.float32)
         return {"id": ids, "image": made, "same": made, "empty": np.zeros((0, 3)), "text": ["a"]}
@@ -118,7 +118,7 @@ def test_a_killed_process_raises_an_error_instead_of_hanging():
     made = loader(dies, shuffle=False, workers=1)
     with pytest.raises(hearth.HearthError, match=r"worker process 0 of dataset 'train' .* SIGKILL"):
         list(made)
-    with pytest.raises(hearth.HearthError, match="SIGKILL"):  # and so does the next epoch
+    with pytest.raises(hearth.HearthError, match="SIGKILL"):  # the next epoch fails, too
         list(made)
 
 

@@ -1,5 +1,4 @@
-"""Misuse of a loader, which has one position: each row is delivered once, or an error says
-why not."""
+"""Misuse of a loader, which has a single position: rows arrive once, or an error says why."""
 
 from __future__ import annotations
 
@@ -88,7 +87,7 @@ def test_threads_that_begin_at_once_do_not_deliver_one_epoch_twice():
     def begin(_):
         batches = iter(loader)
         together.wait()
-        with suppress(RuntimeError):  # it was left for another one
+        with suppress(RuntimeError):  # another iterator has replaced it
             next(batches)
 
     sys.setswitchinterval(1e-6)
@@ -105,7 +104,7 @@ def test_threads_that_begin_at_once_do_not_deliver_one_epoch_twice():
 def test_a_stop_iteration_raised_by_map_does_not_end_the_loop(workers):
     first = next(iter(loader_of(8)))["id"][0]
 
-    def only_first(batch):  # threads may call it for the second batch before the first
+    def only_first(batch):  # threads may map the second batch first
         return batch if batch["id"][0] == first else next(iter(()))
 
     batches = iter(loader_of(8, map=only_first, workers=workers))
@@ -134,7 +133,7 @@ def test_a_call_that_was_interrupted_does_not_look_like_the_epochs_end(monkeypat
 
 def test_a_state_of_another_dataset_is_refused():
     partitions = partitions_of(4, 4)
-    # Until its rows are counted, nothing else distinguishes datasets.
+    # Before its rows are counted, only the name distinguishes the datasets.
     train = Loader(rank_dataset(partitions, 0, 1, totals=False), LoaderOptions(2))
     next(iter(train))
     state = train.state_dict()

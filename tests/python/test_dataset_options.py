@@ -1,4 +1,4 @@
-"""Options of loaders that do not fit the rows are refused, never ignored."""
+"""Loader options that do not fit the rows are refused, never ignored."""
 
 from __future__ import annotations
 

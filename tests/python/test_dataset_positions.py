@@ -1,4 +1,4 @@
-"""Positions of loaders: resumed by other numbers of ranks, with each row of an epoch once."""
+"""Loaders' positions, resumed with another number of ranks: an epoch has each row once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hearth.data.options import LoaderOptions
 
 
 def step(ranks, steps):
-    """Takes `steps` steps of an epoch on all ranks, or all; returns the ids that count."""
+    """Takes up to `steps` steps of an epoch on all ranks; returns the ids that count."""
     iterators, taken = [iter(rank) for rank in ranks], []
     for _ in range(steps):
         batches = [next(iterator, None) for iterator in iterators]

@@ -1,4 +1,4 @@
-"""Drawn sequences of what programs do with a loader, against one that is only iterated over."""
+"""Random sequences of a program's calls to a loader, compared with plain iteration."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LARGE = 40_000
 
 
 def partitions(chance):
-    """Some partitions, of which some are empty and some have large rows."""
+    """Random partitions; some are empty, and some have large rows."""
     made, first = [], 0
     for count in chance.choices([0, 0, 1, 3, 9, 40], k=chance.randrange(2, 20)):
         ids = range(first, first + count)
@@ -28,10 +28,10 @@ def partitions(chance):
 
 
 class Program:
-    """A loader, the batch that it is to give next, and what a program does with it.
+    """A loader, the position of the batch that it must return next, and a program's calls.
 
     Attributes:
-        epoch, at: of that batch, unless an iteration was left: then the next epoch follows.
+        epoch, at: that position. After an abandoned iteration (`left`) the next epoch follows.
     """
 
     def __init__(self, chance):
@@ -70,7 +70,7 @@ class Program:
         return batch
 
     def iterate(self, steps):
-        """Takes `steps` batches, or all remaining ones, and keeps or drops the iterator."""
+        """Takes `steps` batches, at most the remaining ones; then keeps or drops the iterator."""
         batches = iter(self.loader)
         for _ in range(steps):
             if self.left:
@@ -85,10 +85,10 @@ class Program:
             self.at += 1
         self.left = self.left or steps > 0
         if self.chance.random() < 0.5:
-            self.kept = batches  # its threads stay
+            self.kept = batches  # so its threads stay alive
 
     def resume(self):
-        """Another loader resumes from the state."""
+        """Continues with a new loader that has loaded the state."""
         state = json.loads(json.dumps(self.loader.state_dict()))
         self.loader = self._loader()
         if self.chance.random() < 0.3:
@@ -99,7 +99,7 @@ class Program:
             self.loader.set_epoch(self.epoch)
 
     def seek(self):
-        """To any epoch, the present one too."""
+        """Moves to any epoch, possibly the present one."""
         epoch = self.chance.choice([0, max(0, self.epoch - 1), self.epoch, self.epoch + 2])
         if epoch != self.epoch or self.left:
             self.at = 0
@@ -107,7 +107,7 @@ class Program:
         self.epoch, self.left = epoch, False
 
     def refuse(self):
-        """The map fails on the next batch, after which another loader resumes with it."""
+        """Lets the map fail on the next batch; a new loader then resumes with that batch."""
         self.refuses = True
         if self.left:
             self.epoch, self.at = self.epoch + 1, 0

@@ -1,4 +1,4 @@
-"""The process that reads a node's files: the report of an early end."""
+"""The process that reads a node's files: how its early end is reported."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hearth.cluster.node.datasets.reader import Reader
 
 
 class Source:
-    """A source whose splits() ends the process, or raises."""
+    """A source whose splits() kills the process or raises."""
 
     def __init__(self, kill=0):
         self.kill = kill

@@ -1,4 +1,4 @@
-"""Rows of partition files as a rank's program takes them: order, arrays, waits."""
+"""Rows of partition files as a rank's program reads them: order, arrays, waits."""
 
 import os
 import signal
@@ -38,7 +38,7 @@ def some_rows(first, count):
 
 
 def announce(rows, partition, batches, attempt=0):
-    """Writes a partition and announces it batch by batch."""
+    """Writes a partition, and announces each batch separately."""
     file = partition_file()
     writer = _core.PartitionWriter(os.dup(file))
     for batch in batches:
@@ -190,5 +190,5 @@ def test_a_handler_of_a_signal_ends_a_wait():
 
 
 def test_rows_are_kept_while_they_are_used():
-    rows = reader_of(dataset()).take(0, 100)  # the dataset and its reader are gone
+    rows = reader_of(dataset()).take(0, 100)  # dataset and reader are already deleted
     assert len(set(rows.gather("id").tolist())) == 100

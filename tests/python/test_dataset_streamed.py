@@ -1,4 +1,4 @@
-"""Datasets with spool=False: files read again in each epoch, in windows of splits."""
+"""Datasets with spool=False: each epoch reads the files again, in windows of splits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hearth.data.options import LoaderOptions
 
 
 class Source:
-    """Splits of so many rows, in batches of 7, with ids that count on."""
+    """Splits with these row counts, in batches of 7; ids number all rows."""
 
     uri = "here"
 

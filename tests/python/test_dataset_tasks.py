@@ -1,4 +1,4 @@
-"""Errors of a task that delivers rows to a node that cannot take them."""
+"""Errors in a task that delivers rows to a node that cannot accept them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def batches(count, rows=1000):
 
 @pytest.fixture(params=["local", "remote"])
 def spec(request):
-    """The spec of a delivery to a local node, or to one that appears to be remote."""
+    """The spec for a delivery to a local node, or to one that appears to be remote."""
     pairs = [socket.socketpair() for _ in range(2)]
     kept = files.PartitionFiles(Channel(pairs[0][0]), lambda event: None)
     listener = FeedListener(

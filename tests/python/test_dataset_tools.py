@@ -1,4 +1,4 @@
-"""`hearth convert_imageset`, `compute_image_mean` and `extract_features`, one after another."""
+"""`hearth convert_imageset`, `compute_image_mean` and `extract_features` in sequence."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def images(tmp_path: Path) -> np.ndarray:
-    """Three color images (3, 6, 5, 3), RGB, as files 0.png, 1.png, 2.png with a list."""
+    """Writes three RGB images (3, 6, 5, 3) as 0.png, 1.png, 2.png, and a list of them."""
     values = np.random.default_rng(0).integers(0, 256, (3, 6, 5, 3), dtype=np.uint8)
     for number, image in enumerate(values):
         Image.fromarray(image).save(tmp_path / f"{number}.png")
@@ -63,7 +63,7 @@ def test_features_are_extracted(tmp_path: Path, images: np.ndarray) -> None:
              layer { name: "p" type: "Pooling" bottom: "x" top: "p"
                      pooling_param { pool: AVE global_pooling: true } }"""
     (tmp_path / "net.prototxt").write_text(net)
-    (tmp_path / "bare.caffemodel").write_bytes(b"\x0a\x03net")  # its name, no weights
+    (tmp_path / "bare.caffemodel").write_bytes(b"\x0a\x03net")  # only the net's name, no weights
     done = run(
         tmp_path, "extract_features", "bare.caffemodel", "net.prototxt", "p,y", "f,l", "2",
         "lmdb", "CPU",
@@ -82,7 +82,7 @@ def test_features_are_extracted(tmp_path: Path, images: np.ndarray) -> None:
 
 
 def write_mnist(folder: Path, digits: np.ndarray, labels: list[int]) -> None:
-    """Files as MNIST's are."""
+    """Writes files in MNIST's format."""
     sizes = np.array([0x803, *digits.shape], ">u4").tobytes()
     (folder / "images").write_bytes(sizes + digits.tobytes())
     counts = np.array([0x801, len(labels)], ">u4").tobytes()
@@ -90,7 +90,7 @@ def write_mnist(folder: Path, digits: np.ndarray, labels: list[int]) -> None:
 
 
 def rows_of(database: Path, backend: str, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """The pairs that a Data layer reads from a database."""
+    """The (data, label) arrays that a Data layer reads from a database."""
     net = _caffe.Net(
         f"""layer {{ name: "d" type: "Data" top: "x" top: "y" data_param {{
             source: "{database}" backend: {backend} batch_size: {count} }} }}""",

@@ -1,4 +1,4 @@
-"""Published deploy nets, and solvers with their nets in one file."""
+"""Published deploy nets, and solvers that contain their nets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hearth.native import _caffe
 
 pytestmark = pytest.mark.slow
 
-# The last layer before the classes, and the blob whose size follows from Caffe's rounding up.
+# The last layer before the classes, and a blob whose size depends on Caffe's rounding up.
 DEPLOYED = {
     "alexnet": ("fc8", "pool5", (1, 256, 6, 6)),
     "caffenet": ("fc8", "pool5", (1, 256, 6, 6)),
@@ -47,7 +47,7 @@ net_param {
 
 
 def deployed(name: str, classes: str) -> str:
-    """The net without its labels and all that reads them; a Softmax of the classes instead."""
+    """The net with a Softmax of the classes instead of the label and the layers that read it."""
 
     def stays(layer: str) -> bool:
         return not re.search(r'type: "(SoftmaxWithLoss|Accuracy)"|name: "label"', layer)

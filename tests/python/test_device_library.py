@@ -1,4 +1,4 @@
-"""The library for GPUs is loaded on first use of a device; all else runs without torch."""
+"""The GPU library is loaded when a device is first used; everything else runs without torch."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip"
 
 @pytest.fixture
 def time_net(tmp_path):
-    """Runs `hearth time` for a small net with these variables."""
+    """Returns a function that runs `hearth time` for a small net with given variables."""
     (tmp_path / "net.prototxt").write_text(NET)
 
     def run(*flags: str, **variables: str) -> subprocess.CompletedProcess[str]:

@@ -1,4 +1,4 @@
-"""Findings of `hearth doctor`: each fault is named, with its host and a remedy."""
+"""Findings of `hearth doctor`: each names a fault, its host and a remedy."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ EXECUTOR = {
 
 @pytest.fixture(scope="module")
 def own():
-    """This machine's facts, without faults."""
+    """This machine's facts, modified to have no fault."""
     found = json.loads(json.dumps(host_facts.facts()))
     found["folders"] = {"/data": {"free_mib": 1 << 20, "problem": None}}
     return {
@@ -129,11 +129,11 @@ def test_a_client_of_spark_connect_that_executors_do_not_reach_is_a_warning(surv
 def test_a_connect_server_that_does_not_answer_ends_the_command(monkeypatch, capsys):
     pytest.importorskip("grpc")
     monkeypatch.setattr(doctor_main, "_SERVER_S", 0.2)
-    with socket.create_server(("127.0.0.1", 0)) as server:  # accepts, but is no such server
+    with socket.create_server(("127.0.0.1", 0)) as server:  # accepts, but never replies
         port = server.getsockname()[1]
         for _ in range(2):
             assert main(["--remote", f"sc://127.0.0.1:{port}/;token=secret"]) == 1
-            server.close()  # then it refuses
+            server.close()  # then connections are refused
     said = capsys.readouterr().err
     assert said.count(f"connecting to sc://127.0.0.1:{port}/, for up to 0.2 s") == 2
     assert said.count("cannot be reached within 0.2 s: start it") == 2 and "secret" not in said
@@ -145,7 +145,7 @@ def test_executors_that_cannot_answer_are_a_problem(own, survey):
 
 
 def test_facts_run_as_text_without_hearth(monkeypatch):
-    """As on executors: the file imports only the standard library."""
+    """Like on executors; the file imports only the standard library."""
     from pathlib import Path
 
     source = Path(host_facts.__file__).read_text()

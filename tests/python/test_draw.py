@@ -1,4 +1,4 @@
-"""`hearth draw`: the contents and the source of the image."""
+"""`hearth draw`: content and DOT source of the image."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_edges_run_from_bottoms_over_layers_to_tops() -> None:
     assert ("layer_0", "blob_0", "batch 64") in edges
     assert ("blob_0", "layer_1", "") in edges
     assert ("layer_1", "blob_2", "20") in edges
-    # In place: to the layer and back.
+    # An in-place layer has edges from and to its blob.
     assert ("blob_2", "layer_2", "") in edges
     assert ("layer_2", "blob_2", "") in edges
 

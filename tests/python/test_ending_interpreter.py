@@ -1,4 +1,4 @@
-"""A program ends normally while its daemon threads wait in the core."""
+"""A program ends normally while its daemon threads are blocked in the core."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-# The thread makes short calls, so that it requests Python's lock while Python ends.
+# The thread makes short calls, so that it requests the GIL while Python shuts down.
 PROGRAM = """
 import threading, time
 {setup}
@@ -51,7 +51,7 @@ theirs.close()
 channel = Channel(ours)
 """
 
-# A net with a layer in Python, of the module that the program itself is.
+# A net with a Python layer that the program's main module defines.
 NET = """
 import tempfile
 from hearth import caffe

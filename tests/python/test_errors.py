@@ -1,4 +1,4 @@
-"""hearth.errors: one base, and the built-in classes that programs catch."""
+"""hearth.errors: one base class, and the built-in classes that programs catch."""
 
 import pickle
 import socket
@@ -55,7 +55,7 @@ def test_the_core_raises_the_class_of_its_code(tmp_path):
 
 def test_the_causes_of_the_cores_error_are_the_exceptions():
     with socket.socket() as taken, pytest.raises(errors.UnavailableError) as caught:
-        taken.bind(("127.0.0.1", 0))  # but does not listen
+        taken.bind(("127.0.0.1", 0))  # the port is bound, but nothing listens
         _core.Member(
             host="127.0.0.1", port=taken.getsockname()[1], token=_core.new_token(), rank=0, world=1,
             connect_timeout_s=0.1,

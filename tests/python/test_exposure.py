@@ -1,4 +1,4 @@
-"""A running trainer exposes no token and no name, and listens on one address."""
+"""A running trainer exposes neither its token nor named files, and listens on a single address."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ layer { name: "loss" type: "EuclideanLoss" bottom: "ip" bottom: "x" top: "loss" 
 
 
 class RecordedTrainer(TrainerProcess):
-    """Captures the output of its process."""
+    """A TrainerProcess that records its events."""
 
     def __init__(self, job: dict, fds: list[int]):
         self.events: list[dict] = []
@@ -36,7 +36,9 @@ class RecordedTrainer(TrainerProcess):
 
 
 class Running:
-    """Rank 0 of two as a process; rank 1 is a member here, which lets it wait while we look."""
+    """Rank 0 of two, as a process. Rank 1 is a member in this process, so that rank 0 keeps waiting
+    while the tests inspect it.
+    """
 
     def __init__(self, folder: Path):
         self.token = core.new_token()
@@ -67,7 +69,7 @@ class Running:
             world=2,
         )
         self.member.reserve("{}")
-        # It listens before it publishes its address, and now waits for connections.
+        # Rank 0 listens before it publishes its address, and now waits for connections.
         self.infos = self.member.all_gather("collective ranks", "[]", 60)[0]
 
     @property
@@ -91,12 +93,12 @@ def running(tmp_path):
 
 
 def sockets(targets: Iterable[str]) -> set[str]:
-    """The inodes of the sockets among descriptors' targets."""
+    """The inodes of the sockets among the targets of descriptors."""
     return {target[len("socket:[") : -1] for target in targets if target.startswith("socket:[")}
 
 
 def listening(proc: Path, inodes: set[str]) -> list[str]:
-    """Local addresses (hexadecimal) of the TCP sockets with these inodes that listen."""
+    """Local addresses (hexadecimal) of the listening TCP sockets with these inodes."""
     rows = [line.split() for line in (proc / "net" / "tcp").read_text().splitlines()[1:]]
     return [row[1].partition(":")[0] for row in rows if row[3] == "0A" and row[9] in inodes]
 
@@ -114,7 +116,7 @@ def test_the_token_is_in_no_command_line_environment_event_or_log(running, capfd
     assert running.token not in json.dumps(running.trainer.events)
     captured = capfd.readouterr()
     assert running.token not in captured.out + captured.err
-    assert running.trainer.events  # there was something to look at
+    assert running.trainer.events  # the trainer did report something
 
 
 def test_memory_and_files_are_unnamed_and_private_to_the_user(running, tmp_path):
@@ -135,9 +137,9 @@ def test_memory_and_files_are_unnamed_and_private_to_the_user(running, tmp_path)
 def test_sockets_listen_on_one_address(running):
     loopback = "0100007F"
     ours = (os.readlink(fd) for fd in Path("/proc/self/fd").iterdir() if os.path.lexists(fd))
-    assert set(listening(Path("/proc/self"), sockets(ours))) == {loopback}  # the coordinator
+    assert set(listening(Path("/proc/self"), sockets(ours))) == {loopback}  # the coordinator's port
     theirs = sockets(running.descriptors().values())
-    assert listening(running.proc, theirs) == [loopback]  # the collective
+    assert listening(running.proc, theirs) == [loopback]  # the collective's port
     assert [info["address"] for info in running.infos] == ["127.0.0.1"]
 
 

@@ -1,4 +1,4 @@
-"""Failures as data: through the text of Spark's exceptions to the attributes of errors."""
+"""Fields of failures: they survive Spark's exception texts and become attributes of errors."""
 
 from dataclasses import replace
 
@@ -16,7 +16,7 @@ CONV = Failure(
 
 
 def sparks_text(error):
-    """Spark's quote of a Python task's exception, with more text after it."""
+    """Text in which Spark quotes a Python task's exception, followed by more text."""
     return (
         "Job aborted due to stage failure: Task 1 failed 4 times, most recent failure: "
         f"Lost task 1.0: org.apache.spark.api.python.PythonException: Traceback ...\n"
@@ -93,7 +93,7 @@ def test_other_errors_are_unchanged():
     assert errors.own_error(error) is error
 
 
-# Messages of Spark 4 from failed jobs.
+# Messages of failed jobs in Spark 4.
 LOSSES = [
     "ExecutorLostFailure (executor 1 exited caused by one of the running tasks) Reason: Command "
     "exited with code 137",

@@ -1,4 +1,4 @@
-"""Conversion of columns by type: the same in feeds of Spark's rows and of files."""
+"""Conversion of columns by type, which is the same for Spark's rows and for files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from hearth.rows.carried_types import check_carried, uncarried_arrow
 from hearth.torch.feeds import FileFeed
 
 VECTOR = {"type": 1, "size": None, "indices": None, "values": [1.0, 2.0]}
-# Type, values, the array's dtype, and the tensor; None: a list of the values.
+# Type, values, the array's dtype, and the tensor's; None: a list of the values.
 NUMBERS = [
     (sql.BooleanType(), [True, False, True], "bool", torch.bool),
     (sql.ByteType(), [1, -2, 3], "int8", torch.int8),
@@ -66,7 +66,7 @@ def rows_of(kind, values):
 
 
 def open_feed(where, batches, folder):
-    """A feed of the batches: from Spark, or from a file with one batch or row group each."""
+    """A feed of the batches: from Spark, or from a file with a batch or row group for each."""
     if where == "spark":
         fed = FedRows(folder)
         fed.partition(batches)
@@ -103,7 +103,7 @@ def test_a_columns_array_type_is_the_same_in_every_feed(
         (where, kind, values)
         for where in ("arrow", "parquet")
         for kind, values in [*REFUSED, *CARRIED_ONLY]
-        if where == "arrow" or not isinstance(kind, sql.DayTimeIntervalType)  # Parquet has none
+        if where == "arrow" or not isinstance(kind, sql.DayTimeIntervalType)  # not in Parquet
     ],
     ids=lambda v: str(v)[:40],
 )
@@ -184,7 +184,7 @@ def test_ragged_lists_do_not_depend_on_arrow_batches(where, rows, tmp_path):
 
 @pytest.mark.parametrize("where", KINDS)
 def test_lists_of_other_lengths_are_refused_in_any_arrow_batches(where, tmp_path):
-    """Also if every batch and every minibatch has lists of one length."""
+    """Refused even if each batch and each minibatch has lists of a single length."""
     batches = [pa.record_batch({"x": [[1.0]]}), pa.record_batch({"x": [[1.0, 2.0]]})]
     feed = open_feed(where, batches, tmp_path)
     assert feed.next_numpy(1)["x"].tolist() == [[1.0]]

@@ -1,4 +1,4 @@
-"""Minibatches may be modified by the program, and hold rows with the same columns."""
+"""Minibatches: programs may modify them, and all rows of one have the same columns."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def fed(folder, *partitions):
 
 
 def taken(feed, count):
-    """All minibatches, columns as lists."""
+    """Takes all minibatches; their columns become lists."""
     found = []
     while not feed.should_stop():
         batch = feed.next_numpy(count)
@@ -41,7 +41,7 @@ def taken(feed, count):
 
 
 def test_a_minibatch_ends_before_rows_of_other_columns(tmp_path):
-    """Other columns, other types, or another order: each under its own name."""
+    """A change of columns, types or order ends a minibatch, so each value has the right name."""
     frames = [
         {"id": IDS, "x": IDS},
         {"x": NAMES, "id": IDS},
@@ -117,7 +117,7 @@ def test_an_arrow_file_with_other_columns_is_named(tmp_path):
 
 
 def halved(tensors):
-    """Writes to the memory of all tensors, after checking the rows' values."""
+    """Checks the rows' values, then writes to the memory of all tensors."""
     batch = {name: tensor.numpy() for name, tensor in tensors.items()}
     assert (batch["image"] == batch["label"][:, None] % 7).all()
     batch["image"] /= 2
@@ -137,7 +137,7 @@ def images(count):
 
 
 def test_writes_to_tensors_do_not_affect_other_minibatches(tmp_path):
-    """Pages of replayed rows are dropped after 256 MB; those of tensors must not be."""
+    """The pages of replayed rows are dropped after 256 MB, but pages of tensors must stay."""
     rows, kept = FedRows(tmp_path), []
     sender = threading.Thread(target=rows.partition, args=([images(400)],), kwargs={"keep": True})
     sender.start()
@@ -184,12 +184,12 @@ def test_ragged_lists_may_be_written_to(tmp_path):
 
 
 def test_a_rank_without_rows_gets_unmodified_repeated_rows():
-    """in_step() returns them in each step without rows, even if the program has modified them."""
+    """in_step() returns the repeated rows unmodified, even if the program modified them before."""
     from hearth.ranks import steps
     from hearth.torch.steps import _Tensors
 
     class Two(_Tensors):
-        """This rank has one minibatch, the other one three."""
+        """Simulates two ranks: this one has one minibatch, the other has three."""
 
         def __init__(self):
             self.others = [steps.State(1, False, True)] * 3 + [steps.State(0, True, True)]
@@ -227,7 +227,7 @@ def test_a_file_feed_reports_checkpoints_from_its_first_step(tmp_path):
     feed.mgr = SimpleNamespace(note_commit=lambda: noted.append(feed.used))
     ahead = Ahead(feed.as_iterable_dataset(2))
     assert ahead.take(60.0) is not None
-    feed.commit()  # no step has had these rows yet
+    feed.commit()  # no step has used these rows yet
     assert noted == []
     ahead.given()
     feed.commit()

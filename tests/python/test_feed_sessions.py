@@ -1,4 +1,4 @@
-"""A node releases the resources of invalid connections of feed tasks."""
+"""A node releases the resources of feed tasks' invalid connections."""
 
 import gc
 import os
@@ -21,13 +21,13 @@ def attached(server):
 
 
 def open_descriptors():
-    gc.collect()  # what earlier tests have left is closed now, not between two counts
+    gc.collect()  # closes leftovers of earlier tests now, not between two counts
     return len(os.listdir("/proc/self/fd"))
 
 
 @pytest.mark.parametrize(("op", "count"), [("rings", 3), ("rings", 8), ("end", 2)])
 def test_descriptors_of_a_refused_message_are_closed(op, count):
-    earlier = set(threading.enumerate())  # a connection of another test may be open still
+    earlier = set(threading.enumerate())  # an earlier test's connection may still be open
     server = FeedServer(["input"], lambda event: None)
     before = open_descriptors()
     with attached(server) as task, open("/dev/null") as file:
@@ -37,7 +37,7 @@ def test_descriptors_of_a_refused_message_are_closed(op, count):
             task.receive(5)
         server.close()
     for thread in set(threading.enumerate()) - earlier:
-        if thread.name == "hearth-feed":  # that of a connection which the server has forgotten
+        if thread.name == "hearth-feed":  # the refused connection's thread
             thread.join(60)
     assert open_descriptors() == before
 

@@ -1,4 +1,4 @@
-"""Our HDF5, LevelDB and LMDB together with those of other packages."""
+"""Hearth's HDF5, LevelDB and LMDB in one process with those of other packages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The examples of docs/format_checkpoint.md are what the code writes."""
+"""The examples of docs/format_checkpoint.md equal the code's output."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A driver that runs many attempts does not leak memory, threads or descriptors.
+"""A driver that runs many attempts leaks no memory, threads or descriptors.
 
-The ranks are members in threads; Spark and the trainers are not involved.
+The ranks are members in threads; neither Spark nor trainers run.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def usage() -> dict[str, int]:
 
 
 class Stage:
-    """Simulates Spark's barrier stage: every rank joins, rank 0 ends last."""
+    """Simulates Spark's barrier stage: every rank joins, and rank 0 ends last."""
 
     def __init__(self, spec: Any):
         self._spec = spec
@@ -95,13 +95,13 @@ class Session:
 
 @pytest.fixture
 def no_garbage() -> None:
-    """Ends leftovers of earlier tests, so that they are not counted here."""
+    """Frees leftovers of earlier tests, so that this test does not count them."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         gc.collect()
 
 
-@pytest.mark.filterwarnings("error")  # such as an unhandled exception of a thread
+@pytest.mark.filterwarnings("error")  # fails on a thread's unhandled exception, for example
 @pytest.mark.usefixtures("no_garbage")
 def test_a_thousand_generations_leak_no_resources() -> None:
     session, before = Session(), {}
@@ -111,7 +111,7 @@ def test_a_thousand_generations_leak_no_resources() -> None:
         result = launch.run(session, launch.Plan(WORLD, {"mode": "train"}), lambda event: None)
         assert result["ranks"] == WORLD
     after = usage()
-    # Libraries of this process may start a thread or two; a leak would be one per generation.
+    # A library may start a thread or two; a leak would add one per generation.
     assert after["threads"] < before["threads"] + 10
     assert after["descriptors"] < before["descriptors"] + 10
     assert after["kilobytes"] - before["kilobytes"] < 4096

@@ -15,7 +15,7 @@ SPEC = DatasetSpec("train", "", (), (), grouped=True)
 
 
 def batch(*partitions):
-    """One row for each number of a partition."""
+    """A batch with one row for each partition number."""
     ids = pa.array(range(len(partitions)), pa.int64())
     lists = pa.array([[i, i] for i in range(len(partitions))], pa.list_(pa.int64()))
     columns = [ids, lists, pa.array(partitions, pa.int32())]

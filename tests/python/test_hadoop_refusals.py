@@ -1,4 +1,4 @@
-"""Hadoop's errors as one line; and the file system of a flag's file."""
+"""Hadoop's errors as one line, and the file system that a flag's file is on."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_yarns_message_of_a_memory_kill():
 
 
 class Hdfs:
-    """A fake of Spark's files that records calls."""
+    """A fake of Spark's file access that records calls."""
 
     def __init__(self):
         self.asked: list[str] = []

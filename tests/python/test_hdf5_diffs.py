@@ -1,4 +1,4 @@
-"""Diffs in HDF5 models: as in Caffe one for every parameter of every layer, shared or not."""
+"""HDF5 models contain, as in Caffe, a diff for every parameter of every layer, even if shared."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_every_layer_that_shares_a_parameter_has_its_diff(tmp_path: Path, traine
     h5py = pytest.importorskip("h5py")
     (tmp_path / "net.prototxt").write_text(NET)
     net = caffe.Net(str(tmp_path / "net.prototxt"), caffe.TRAIN)
-    if trained:  # else they are zeros
+    if trained:  # otherwise the diffs are zero
         net.forward(x=np.ones((2, 3)))
         net.backward()
     net.save_hdf5(tmp_path / "a.h5", write_diff=True)

@@ -1,5 +1,6 @@
-"""TensorFlow and Keras programs written for Horovod run with only a changed import; and
-the calls of their API that other tests leave out."""
+"""TensorFlow and Keras programs written for Horovod run with only a changed import. Also covers the
+API calls that other tests leave out.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ pytestmark = [
 ]
 ranks = horovod_ranks
 
-# Variables of the programs: rows, and a folder; `check` is called with a model at the end.
+# Variables of the programs: rows, a folder, and check(hvd, weights), which they call at the end.
 START = """
 import contextlib
 import tensorflow as tf

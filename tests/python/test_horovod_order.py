@@ -1,4 +1,4 @@
-"""The coordinator of hearth.horovod: one order for all, fused reductions, lost ranks."""
+"""The coordinator of hearth.horovod: one order for all ranks, fused reductions, lost ranks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hearth.ranks.place import Place
 
 
 class Group:
-    """A coordinator, and what it has sent to each rank."""
+    """A coordinator, and the messages that it has sent to each rank."""
 
     def __init__(self, world):
         self.received = [queue.SimpleQueue() for _ in range(world)]
@@ -82,7 +82,7 @@ def test_a_rank_that_has_left_is_not_lost(group):
 
 
 class Restored(elastic.ObjectState):
-    """A state without other ranks."""
+    """A state that needs no other ranks."""
 
     def __init__(self):
         self.restored = 0

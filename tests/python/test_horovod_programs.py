@@ -1,4 +1,4 @@
-"""PyTorch programs written for Horovod run with only a changed import; and run()."""
+"""PyTorch programs written for Horovod run with only a changed import. Also tests run()."""
 
 from __future__ import annotations
 

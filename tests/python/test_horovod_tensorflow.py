@@ -22,7 +22,7 @@ import hearth.horovod.tensorflow as hvd
 hvd.init()
 """
 
-# The layer normalizes, trains and counts as the plain one does on the rows of both ranks.
+# On two ranks, the layer must normalize, train and count like the plain one on all their rows.
 SYNC = """
 rows = np.random.RandomState(0).rand(8, 3).astype("float32") * [1, 10, 0.1] + [0, 100, -5]
 rows = rows.astype("float32")
@@ -61,7 +61,7 @@ def test_sync_batch_normalization_is_over_the_rows_of_all_ranks(ranks, tmp_path,
     assert [ranks[0].say(rank) for rank in range(2)] == [keras, keras]
 
 
-# Each case: of the function, type, number of dimensions, name, process set, eager or in a graph.
+# Each case varies: function, type, number of dimensions, name, process set, eager or graph.
 OPERATIONS = """
 KINDS = [tf.uint8, tf.int32, tf.int64, tf.float16, tf.bfloat16, tf.float32, tf.float64]
 only = hvd.add_process_set([1])

@@ -1,4 +1,4 @@
-"""hearth.horovod.torch: every operation against NumPy, and what its errors say."""
+"""hearth.horovod.torch: every operation against NumPy, and error messages."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def as_numbers(tensor):
     return tensor.to(torch.float64).numpy() if tensor.is_floating_point() else tensor.numpy()
 """
 
-# Each case: of the function, type, number of dimensions, name, process set, synchronous or not.
+# Each case varies: function, type, number of dimensions, name, process set, synchronous or not.
 OPERATIONS = """
 KINDS = [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.float16,
          torch.bfloat16, torch.float32, torch.float64]
@@ -329,7 +329,7 @@ if rank == 0:
 
 
 def test_a_rank_that_others_wait_for_has_ended(ranks, tmp_path):
-    """So the driver gets that rank's error first, which may be the cause."""
+    """The driver then gets the ended rank's error first, which may be the cause."""
     ranks.append(Ranks("torch", tmp_path, ENDED, start=START))
     assert "rank 1 has called shutdown() or ended" in ranks[0].say(0)
     assert ranks[0].say(0) is True

@@ -1,5 +1,6 @@
-"""hearth.data.image: against PIL's resizing and torchvision's crops, and what it does with files
-that are damaged, unusual or no images."""
+"""hearth.data.image against PIL's resizing and torchvision's crops, and with files that are
+damaged, unusual or not images.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ Image = pytest.importorskip("PIL.Image")
 
 
 def photograph(height: int, width: int, seed: int = 0) -> np.ndarray:
-    """Noise with the spectrum of photographs, in colors correlated with the brightness."""
+    """Noise with the spectrum of photographs; its colors are correlated with the brightness."""
     random = np.random.default_rng(seed)
     rows, columns = np.fft.fftfreq(height)[:, None], np.fft.rfftfreq(width)[None]
     frequency = np.maximum(np.hypot(rows, columns), 1 / max(height, width))
@@ -65,7 +66,7 @@ def test_resizes_as_pil_to_one_level(size, form):
     encoded = encode(photograph(375, 500), form)
     found = ours(encoded, size=size, crop=None, scaled_decoding=False)
     wrong = difference(found, by_pil(encoded, *size))
-    # PIL has its own JPEG library, of another release.
+    # PIL bundles another version of the JPEG library, so a level may differ.
     assert wrong.max() <= 1
     assert wrong.mean() < 0.02 or wrong.size < 100
 
@@ -82,7 +83,7 @@ def test_center_is_that_of_imagenets_evaluation(height, width):
 
 
 def drawn_box(pixels: np.ndarray) -> tuple[bool, tuple[int, int, int, int]]:
-    """Whether a crop of `positions()` was flipped, and its left, top, right and bottom."""
+    """Whether a crop of positions() was flipped, and its edges: left, top, right and bottom."""
     across, down = pixels[112, :, 0].astype(float), pixels[:, 112, 1].astype(float)
     flipped = across[0] > across[-1]
     edges = []
@@ -94,7 +95,7 @@ def drawn_box(pixels: np.ndarray) -> tuple[bool, tuple[int, int, int, int]]:
 
 
 def positions() -> np.ndarray:
-    """Red is the column, green the row, blue noise."""
+    """An image whose red is the column, green the row, and blue noise."""
     rows, columns = np.mgrid[0:256, 0:256]
     noise = np.random.default_rng(1).integers(0, 256, (256, 256))
     return np.stack([columns, rows, noise], -1).astype(np.uint8)
@@ -146,7 +147,7 @@ def test_normalizes_as_torchvision_does():
 
 
 def test_reduced_decoding_stays_within_its_documented_error():
-    """docs/images.md: 2 levels on average. Without it the same image is PIL's."""
+    """docs/images.md promises 2 levels on average; without reduced decoding, PIL agrees."""
     encoded = encode(photograph(900, 1200), "JPEG", quality=90)
     for size in ((224, 224), (360, 480), (180, 240), (90, 120)):
         wrong = difference(ours(encoded, size=size, crop=None), by_pil(encoded, *size))
@@ -156,7 +157,7 @@ def test_reduced_decoding_stays_within_its_documented_error():
 
 
 def sixteen_bits(values: np.ndarray) -> bytes:
-    """A grey PNG of 16-bit samples."""
+    """A greyscale PNG with 16-bit samples."""
 
     def chunk(kind: bytes, body: bytes) -> bytes:
         return (

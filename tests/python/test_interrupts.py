@@ -1,4 +1,4 @@
-"""Ctrl-C at the command line of CaffeOnSpark, where stopping takes its time."""
+"""Ctrl-C at CaffeOnSpark's command line while stopping takes time."""
 
 import os
 import signal
@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-# Work in Spark, of which only the ending is here: a cleaning up that takes its time.
+# Fakes a job in Spark whose cancellation takes time.
 PROGRAM = """
 import sys, threading
 from hearth.caffeonspark import __main__ as front
@@ -43,7 +43,7 @@ command_line.run = run
 sys.exit(front.main(["-train", "-conf", "solver"]))
 """
 
-# The moment in which the program loads what it needs.
+# The interrupt arrives while the program imports its modules.
 LOADING = """
 import sys
 from hearth.caffeonspark import __main__ as front

@@ -11,7 +11,7 @@ from hearth.rows.invalid_rows import NAMED_ROWS, InvalidRows, PartsParam, Report
 
 
 def tally_of(given, came, **columns):
-    """A partition in batches of three rows; only the named ones have an output."""
+    """The tally of a partition in batches of three rows; only rows in `came` have an output."""
     tally = Tally()
     table = pa.table({"id": given, **columns})
     assert sum(batch.num_rows for batch in tally.watch(table.to_batches(3))) == len(given)
@@ -56,7 +56,7 @@ def test_a_recomputed_partition_counts_once():
 
 
 def reporting():
-    """A report on a fake session, its accumulator's parameter, and its notifications."""
+    """A report on a fake session, its accumulators' parameters, and its notifications."""
     reported, made = [], []
 
     def accumulator(value, param):
@@ -68,7 +68,7 @@ def reporting():
 
 
 def settle(report):
-    """Waits for the driver's notification."""
+    """Waits until the report has notified the driver."""
     if (timer := report._timer) is not None:
         timer.join(60)
 
@@ -93,6 +93,6 @@ def test_a_muted_report_is_not_repeated():
 
 
 def test_a_session_without_counters_logs_a_warning(monkeypatch, caplog):
-    monkeypatch.setitem(sys.modules, "pyspark.sql.connect.observation", None)  # as in Spark 3.5
+    monkeypatch.setitem(sys.modules, "pyspark.sql.connect.observation", None)  # like Spark 3.5
     assert not Report(SimpleNamespace(), print).counts
     assert "3.5 cannot count invalid rows" in caplog.text

@@ -29,7 +29,7 @@ POOL = (
 
 
 def seen(lines: bytes) -> bytes:
-    """A child's standard error, as copied to its parent's."""
+    """What the parent's standard error shows if a child writes these lines to its own."""
     command = [sys.executable, "-c", PROGRAM]
     return subprocess.run(command, input=lines, stderr=subprocess.PIPE, check=True).stderr
 
@@ -55,7 +55,7 @@ def test_another_incubating_module_is_reported():
 
 
 def test_the_start_of_a_line_is_written_at_once():
-    """Progress bars end their lines late or with a carriage return."""
+    """Progress bars end their lines late, or with a carriage return."""
     command = [sys.executable, "-c", PROGRAM]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0) as run:
         for text in (b"50 %", b" 60 %\r", b"netlib-"):

@@ -1,4 +1,4 @@
-"""Spark jobs that end before Spark has planned them."""
+"""Spark jobs that are ended before Spark has planned them."""
 
 import subprocess
 import sys
@@ -12,7 +12,7 @@ from hearth.caffe_jobs import launch
 
 
 class Planning:
-    """A fake of Spark with slow planning: an action cancelled during planning still begins."""
+    """A fake of Spark with slow planning: an action cancelled while planned still starts."""
 
     def __init__(self):
         self.begun, self.cancelled = threading.Event(), threading.Event()
@@ -55,7 +55,7 @@ def test_ctrl_c_ends_a_training_that_spark_still_plans(monkeypatch):
     assert spark.cancelled.is_set()
 
 
-# In a separate process, as that of the tests may have a JVM.
+# Runs in a separate process, because the tests' process may have a JVM.
 AFTER_A_KILL = """
 from types import SimpleNamespace
 from pyspark import SparkContext

@@ -1,4 +1,4 @@
-"""Answers of the Python driver process to a JVM: settings as plain values, errors as fields."""
+"""Replies of the Python driver process to a JVM: settings as plain values, errors as fields."""
 
 from __future__ import annotations
 

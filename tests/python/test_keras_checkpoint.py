@@ -1,4 +1,4 @@
-"""A Keras checkpoint commits the feed's rows of the steps that the model has made."""
+"""A Keras checkpoint commits the feed rows of the steps that the model has completed."""
 
 from __future__ import annotations
 
@@ -56,4 +56,4 @@ def test_rows_are_safe_by_steps_however_many_keras_makes_at_once(steps, rows):
     assert done.returncode == 0, done.stderr[-3000:]
     committed, saved = json.loads(done.stdout.splitlines()[-1])
     assert committed == rows
-    assert saved == [1, 2, 3]  # each before its rows are committed
+    assert saved == [1, 2, 3]  # each is saved before its rows are committed

@@ -1,5 +1,6 @@
-"""Keras and tf.data on loaders without Spark, in a separate process: TensorFlow and a later import
-of PyTorch's compiler end a process that has both."""
+"""Keras and tf.data on loaders, without Spark. In a separate process, because a process cannot
+import PyTorch's compiler after TensorFlow.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ CASES = ("keras_training_cases.py", "keras_dataset_cases.py", "tf_dataset_cases.
 
 @pytest.mark.tensorflow
 @pytest.mark.skipif(find_spec("keras") is None, reason="Keras is not installed")
-@pytest.mark.timeout(600)  # half a minute where nothing else runs
+@pytest.mark.timeout(600)  # half a minute on an idle machine
 def test_keras_trains_on_loaders():
     files = [str(Path(__file__).with_name(name)) for name in CASES]
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *files]

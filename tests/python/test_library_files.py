@@ -1,4 +1,4 @@
-"""Files of schemes that neither the core nor Spark's Hadoop knows: one suite for each library."""
+"""Files with schemes that only a library handles, not the core or Hadoop: one suite for all."""
 
 import itertools
 import os
@@ -23,7 +23,7 @@ from hearth.sources.rank_rows import RankRows
 
 @pytest.fixture(params=["memory", "local", *object_stores()])
 def folder(request, tmp_path):
-    """A folder that is not there yet: in fsspec's memory, or in files, by fsspec's local:."""
+    """The URI of a new folder: in fsspec's memory, in local files by fsspec, or in the store."""
     if request.param == "store":
         yield new_folder()
         return
@@ -149,7 +149,7 @@ def aws(code):
         (RuntimeError("Unable to locate credentials"), "permission_denied"),
         (NotImplementedError("append"), "invalid_argument"),
         (RuntimeError("something new"), "internal"),
-        (RuntimeError("quota/throttled: something new"), "internal"),  # a path
+        (RuntimeError("quota/throttled: something new"), "internal"),  # the word is in a path
     ],
 )
 def test_only_transient_errors_are_retried(files, tmp_path, monkeypatch, error, code):
@@ -179,7 +179,7 @@ def test_a_busy_store_is_not_taken_for_a_missing_file(files, monkeypatch):
 
     files.write("memory://box/busy/note", b"1")
     monkeypatch.setattr(MemoryFileSystem, "info", busy)
-    monkeypatch.setattr(MemoryFileSystem, "isfile", lambda self, path: False)  # as adlfs
+    monkeypatch.setattr(MemoryFileSystem, "isfile", lambda self, path: False)  # like adlfs
     for read in (files.read, files.open_input, files.status):
         with pytest.raises(HearthError, match=r"busy/note: The server is busy") as caught:
             read("memory://box/busy/note")
@@ -196,7 +196,7 @@ def test_spark_serves_its_schemes_and_libraries_the_others():
     for uri in ("/x", "file:///x", "hdfs://h/x", "viewfs://c/x", "s3a://bucket/x"):
         assert serving(hadoop, uri) is hadoop
     assert isinstance(serving(hadoop, "memory://x"), LibraryFiles)
-    assert isinstance(serving(None, "memory://x"), LibraryFiles)  # Spark Connect
+    assert isinstance(serving(None, "memory://x"), LibraryFiles)  # no Hadoop: Spark Connect
     assert serving(None, "nonsense://x") is None
 
 

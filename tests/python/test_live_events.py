@@ -1,4 +1,4 @@
-"""Events of a training reach a client of Spark Connect by a separate connection, or later."""
+"""A training's events reach a client of Spark Connect by a separate connection, or later."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hearth.caffe_jobs.live_events import EventSender, LiveEvents
 
 
 class Access:
-    """A client whose server, and executors, are on this host."""
+    """A client whose server and executors are on this host."""
 
     def __init__(self, host="127.0.0.1"):
         self.host = host
@@ -37,7 +37,7 @@ def live():
 
 @pytest.fixture
 def taken(live):
-    """The events that the client has received; its thread ends with the test."""
+    """Receives events in a thread; call the result to end the thread and get the events."""
     received = []
     thread = threading.Thread(target=live.take_all, args=(received.append,))
     thread.start()
@@ -57,7 +57,7 @@ def test_live_events_arrive_in_order_and_are_not_repeated(live):
 
     def on_event(event):
         received.append(event["iteration"])
-        if len(received) == 3:  # what is still on its way is lost when it is closed
+        if len(received) == 3:  # close() drops events in flight
             live.close()
 
     sender = EventSender(live.listener)
@@ -73,7 +73,7 @@ def test_live_events_arrive_in_order_and_are_not_repeated(live):
 def test_a_client_that_disconnects_gets_the_rest_with_the_result(live, taken):
     sender = EventSender(live.listener)
     sender.put(1, {"event": "ready"})
-    received = taken()  # closes it, after the first or before
+    received = taken()  # disconnects, perhaps after the first
     for number in range(2, 200):
         sender.put(number, {"event": "progress"})
     sender.close()

@@ -1,4 +1,4 @@
-"""Large temporary files go to all local folders of an executor in turn, and not onto full disks."""
+"""Large temporary files are distributed over an executor's local folders, avoiding full disks."""
 
 import pytest
 
@@ -10,7 +10,7 @@ VARIABLES = ("SPARK_EXECUTOR_DIRS", "LOCAL_DIRS", "SPARK_LOCAL_DIRS")
 
 @pytest.fixture
 def disks(tmp_path, monkeypatch):
-    """Three folders, and none in the environment."""
+    """Three folders; no environment variable that names local folders is set."""
     for name in VARIABLES:
         monkeypatch.delenv(name, raising=False)
     folders = [tmp_path / name for name in "abc"]

@@ -1,4 +1,4 @@
-"""Params of the estimators, turns on task slots, early stopping and weights, without Spark."""
+"""The estimators' Params, queues for task slots, early stopping and weights, without Spark."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_code_of_an_untrusted_stage_is_not_unpickled():
 
 
 class Requests:
-    """Threads that take slots of some turns; each holds them until it is let go."""
+    """Threads that request slots from a queue and hold them until released."""
 
     def __init__(self, slots):
         self.queue, self.slots, self.running = SlotQueue(), slots, {}
@@ -112,7 +112,7 @@ def test_trainings_run_concurrently_while_there_are_slots():
     requests.wait_for("a", "b")
     requests.start("c", 2)
     requests.queued(1)
-    requests.start("d", 1)  # behind c, so that c is not passed over for ever
+    requests.start("d", 1)  # queued after c, so that c does not starve
     requests.queued(2)
     requests.running["a"].set()
     requests.wait_for("b")
@@ -146,8 +146,8 @@ def profile(cpus):
     ("cpus", "slots_of_kind", "conf", "found"),
     [
         (None, 8, {}, 8),
-        (2, 4, {}, 3),  # of eight cores: the other two feed the rows of three trainings
-        (1, 2, {}, 2),  # as many as there are GPUs, and cores enough
+        (2, 4, {}, 3),  # of eight cores, two remain to feed three trainings' rows
+        (1, 2, {}, 2),  # one per GPU, and enough cores remain
         (8, 1, {}, 0),
         (2, 4, {"spark.task.cpus": "2"}, 3),
         (2, 4, {"spark.dynamicAllocation.enabled": "true"}, 4),

@@ -16,8 +16,10 @@ from hearth.cluster.node.context import NodeContext
 
 @contextmanager
 def _node(program: bytes, folder: str, writing: int) -> Iterator[Channel]:
-    """The channel to a node's process, which has received `program`, finds modules in `folder`
-    first, and inherits the descriptor `writing`, which is closed here."""
+    """Starts a node's process and sends it `program`; yields the channel to it. The process
+    searches `folder` for modules first, and inherits the descriptor `writing`, which is closed
+    here.
+    """
     ours, theirs = socket.socketpair()
     reports, _ = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     port = socket.create_server(("127.0.0.1", 0))
@@ -48,7 +50,7 @@ def test_a_node_imports_common_modules_while_it_waits(tmp_path):
         f"import os\nos.write({writing}, b'imported')\nos.close({writing})\n"
     )
     with _node(b"-", str(tmp_path), writing), open(reading, "rb") as pipe:
-        assert pipe.read() == b"imported"  # but has not started its program
+        assert pipe.read() == b"imported"  # although no program was started
 
 
 def test_garbage_is_collected_in_the_main_function_but_not_while_modules_are_imported(

@@ -1,4 +1,4 @@
-"""The driver's line of the nodes' row rates."""
+"""The line with the nodes' row rates that the driver prints."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_silent_node_counts_as_idle_not_as_waiting():
 def test_the_first_step_and_earlier_time_do_not_count():
     clock = Clock()
     line = Pace({"worker": [0, 1]}, clock)
-    note(line, clock, 0, 0.0, 32, 9.0)  # imports, compiles
+    note(line, clock, 0, 0.0, 32, 9.0)  # imports and compiles
     note(line, clock, 1, 0.0, 32, 9.0)
     assert line.line() == ""
     note(line, clock, 0, 8.0, 64, 9.0)
@@ -56,7 +56,7 @@ def test_the_first_step_and_earlier_time_do_not_count():
     note(line, clock, 0, 9.0, 1064, 9.0)
     assert line.line() == "1,000 rows/s: worker:0 1,000 (waits 0%), worker:1 0 (starts)"
     clock.now = 69.0
-    line.begin()  # another train(), a minute later
+    line.begin()  # a second train(), a minute later
     note(line, clock, 0, 69.0, 1096, 69.0)
     assert line.line() == ""
     note(line, clock, 0, 69.5, 1596, 69.0)

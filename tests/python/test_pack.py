@@ -29,7 +29,7 @@ def run(*command: str, folder: Path, status: int = 0, **environment: str) -> str
 
 
 def packed(folder: Path, *flags: str) -> Path:
-    """The folder of an unpacked archive."""
+    """Packs and unpacks an archive; returns the folder."""
     assert pack.main(["-o", str(folder / "packed.tar"), *flags]) == 0
     with tarfile.open(folder / "packed.tar") as archive:
         archive.extractall(folder / "unpacked", filter="data")
@@ -56,7 +56,8 @@ def test_nodes_need_python_alone(archive, python, tmp_path):
     assert (tmp_path / "net_iter_2.caffemodel").exists()
 
 
-# The engine in the interpreter, as for Python layers, and all loaded libraries.
+# Prints the libraries that are mapped once the interpreter has loaded the engine, as for Python
+# layers.
 MAPS = """
 import caffe, tensorflowonspark
 print(*{line.split(maxsplit=5)[5].strip() for line in open("/proc/self/maps") if "/lib" in line})

@@ -38,7 +38,7 @@ def converter(tmp_path):
 
 
 def taken(converter, batches=None, **options):
-    """The ids of each batch."""
+    """Reads batches from a loader; returns the ids of each."""
     with converter.make_torch_dataloader(**options) as loader:
         return [batch["id"].tolist() for batch in itertools.islice(loader, batches)]
 
@@ -55,7 +55,7 @@ def test_all_shards_deliver_each_row_once_per_epoch(converter, shards):
         assert counts.tolist() == [epochs] * ROWS
         rows = [sum(map(len, of_shard)) for of_shard in found]
         assert max(rows) - min(rows) <= epochs
-        # Batches go on over the ends of epochs.
+        # Batches continue across the ends of epochs, so only the last one may be smaller.
         assert all(len(batch) == 7 for of_shard in found for batch in of_shard[:-1])
 
 

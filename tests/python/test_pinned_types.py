@@ -1,4 +1,4 @@
-"""Files of one source whose columns have other types than the source's schema."""
+"""A source's files whose column types differ from the source's schema."""
 
 from __future__ import annotations
 

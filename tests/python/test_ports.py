@@ -1,4 +1,4 @@
-"""Ports of a run from Spark's settings: the first free one is used."""
+"""A run's ports from Spark's settings: the first free port is used."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_nodes_of_one_host_take_different_ports(monkeypatch):
         supervisor._reserve_port(range_of_ports) as two,
     ):
         assert one.getsockname()[1] != two.getsockname()[1]
-        # The node's server may share the port.
+        # The node's server may bind the reserved port, too.
         with socket.socket() as server:
             server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             server.bind(("", one.getsockname()[1]))

@@ -1,4 +1,4 @@
-"""LeNet on handwritten digits: it learns in bfloat16, and is tested in int8, as in float32."""
+"""LeNet on handwritten digits learns in bfloat16, and is tested in int8, as well as in float32."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BATCH = 64
 
 
 def digits() -> tuple[np.ndarray, np.ndarray]:
-    """The digits in 28 x 28, values in [0, 1], in random order; their labels."""
+    """The digits scaled to 28 x 28, with values in [0, 1], in random order, and their labels."""
     data = load_digits()
     order = np.random.default_rng(0).permutation(len(data.target))
     images = np.kron(data.images / 16, np.ones((3, 3)))
@@ -30,7 +30,7 @@ def digits() -> tuple[np.ndarray, np.ndarray]:
 
 
 def trained(precision: str, iterations: int = 250) -> _caffe.Solver:
-    """A solver after it learned two thirds of the digits."""
+    """A solver that has learned two thirds of the digits."""
     images, labels = digits()
     split = len(labels) * 2 // 3
     random = np.random.default_rng(1)
@@ -50,7 +50,7 @@ def trained(precision: str, iterations: int = 250) -> _caffe.Solver:
 
 
 def accuracy(net: _caffe.Net) -> float:
-    """The share of the other digits that it recognizes."""
+    """The fraction of the remaining digits that the net recognizes."""
     images, labels = digits()
     right, split = 0, len(labels) * 2 // 3
     held_out = np.arange(split, len(labels))
@@ -66,7 +66,7 @@ def accuracy(net: _caffe.Net) -> float:
 
 
 def write_test_net(folder: Path) -> str:
-    """The other digits as image files, and LeNet on them; the prototxt's name."""
+    """Writes the remaining digits as image files, and a LeNet that reads them; returns its name."""
     images, labels = digits()
     rows = range(len(labels) * 2 // 3, len(labels))
     for row in rows:
@@ -82,7 +82,7 @@ def write_test_net(folder: Path) -> str:
 
 
 def difference_of(output: str, log: list[str]) -> list[float]:
-    """The values in float32 and int8 that `hearth test` reports, and their difference."""
+    """The float32 and int8 values that `hearth test` reports, and their difference."""
     pattern = rf"{output}: float32 (\S+), int8 (\S+), difference (\S+)"
     (found,) = [match for line in log if (match := re.fullmatch(pattern, line))]
     return list(map(float, found.groups()))

@@ -1,4 +1,4 @@
-"""predict() without Spark: minibatches across Arrow batches, what models get and give."""
+"""predict() without Spark: minibatches across Arrow batches, and models' inputs and outputs."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_minibatches_are_full_across_arrow_batches_and_results_stay_with_their_r
 
     batches = arrow_batches(3, 0, 5, 9, 1)
     program = program_of(lambda: function, None, ("x",), ("y",))
-    # The function runs in the test's process, so it is not pickled.
+    # The function runs in this process, because it records sizes here.
     predictor = Predictor(program)
     predictor._function = function
     model_thread._kept["model", program.key] = predictor
@@ -243,7 +243,7 @@ def test_rows_wait_for_results_within_bounds(monkeypatch):
 
     feeder = threading.Thread(target=feed, daemon=True)
     feeder.start()
-    for _ in range(2):  # 3 rows are too few to wait with
+    for _ in range(2):  # 3 rows are below `least`: no blocking
         assert entered.acquire(timeout=60)
     assert not entered.acquire(timeout=0.1)
     assert len(list(rows.with_results([np.ones(3)]))) == 1
@@ -257,7 +257,7 @@ def test_rows_wait_for_results_within_bounds(monkeypatch):
 
 @pytest.mark.parametrize("sizes", [(10,) * 6, (1,) * 30, (3, 40, 3)])
 def test_minibatches_fill_up_although_rows_wait_for_space(monkeypatch, sizes):
-    """A minibatch may need rows of a batch without space yet."""
+    """A minibatch may need rows of a batch that is still waiting for space."""
     from queue import SimpleQueue
 
     from hearth.rows import predict_rows

@@ -1,4 +1,4 @@
-"""Tasks of predict(devices=...) and a node that serves them, in one process without Spark."""
+"""predict(devices=...): its tasks and a node that serves them, in one process without Spark."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ WAIT_S = 60
 
 
 class Node:
-    """A node's feed and, with `serve`, the threads that serve() has."""
+    """A node's feed; `serve` adds the threads of serve()."""
 
     def __init__(self, monkeypatch):
         self.server = FeedServer((serving._FEED,), lambda event: None)
@@ -155,7 +155,7 @@ def test_a_lost_node_is_an_error_instead_of_a_hang(node):
     waiting = threading.Thread(target=run, daemon=True)
     waiting.start()
     assert began.wait(WAIT_S)
-    for session in list(node.server._sessions):  # as when the process ends
+    for session in list(node.server._sessions):  # as when the node's process ends
         session._channel.end()
         session._link.close()
     waiting.join(WAIT_S)

@@ -1,4 +1,4 @@
-"""Checks of a session's settings before any rank starts."""
+"""Checks of a session's settings before ranks start."""
 
 import time
 from types import SimpleNamespace
@@ -12,7 +12,7 @@ from hearth.spark.preflight import unused_cores
 
 
 def _executor(cores: int, removed_ms: int | None = None) -> SimpleNamespace:
-    """An executor of Spark's status store; `removed_ms` since 1970 if it was lost."""
+    """An executor in Spark's status store; `removed_ms`: when it was lost, since 1970."""
     date = SimpleNamespace(getTime=lambda: removed_ms)
     removal = SimpleNamespace(isDefined=lambda: removed_ms is not None, get=lambda: date)
     return SimpleNamespace(totalCores=lambda: cores, removeTime=lambda: removal)
@@ -77,7 +77,7 @@ def test_a_recently_lost_executor_is_awaited(monkeypatch):
 @pytest.mark.parametrize("said", ["300s", "10min"])
 def test_the_first_executors_are_awaited_as_long_as_the_setting_says(monkeypatch, said):
     session = Session([], spark_master="spark://head:7077", spark_hearth_executorWait=said)
-    begun = time.time() - 240  # on a busy machine
+    begun = time.time() - 240  # the application started four minutes ago
     monkeypatch.setattr(session._jsc.sc(), "startTime", lambda: int(begun * 1000))
     _slots_of(monkeypatch, [0, 0, 2])
     lines: list[str] = []

@@ -1,4 +1,4 @@
-"""`hearth train|test|time -gpu`: on simulated GPUs as on the CPU."""
+"""`hearth train|test|time -gpu`: results on simulated GPUs equal those on the CPU."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def gpus(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two simulated ones."""
+    """Simulates two GPUs."""
     monkeypatch.setenv("HEARTH_SIMULATED_GPUS", "2")
 
 
@@ -59,7 +59,7 @@ def test_a_device_trains_as_the_cpu_does(folder: Path, monkeypatch: pytest.Monke
     if "Use CPU." not in log:
         pytest.skip("this machine has a GPU")
     monkeypatch.setenv("HEARTH_SIMULATED_GPUS", "2")
-    for flags in ([], ["-gpu", "1"]):  # the solver's mode is GPU unless it says otherwise
+    for flags in ([], ["-gpu", "1"]):  # GPU is the solver's default mode
         log, got = train(folder, *flags)
         assert "Use GPU 0." in log
         for ours, theirs in zip(got, expected, strict=True):
@@ -77,7 +77,7 @@ def test_several_devices_train_one_model(folder: Path) -> None:
 def test_nccl_sums_gradients_on_the_devices_with_the_same_weights(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Stand-ins replace CUDA's driver and NCCL (hearth/collective/testing/stand_in)."""
+    """Stand-ins for CUDA's driver and NCCL are loaded (hearth/collective/testing/stand_in)."""
     stand_ins = native.program().parents[1] / "hearth" / "collective" / "stand_in"
     if not stand_ins.exists():
         pytest.skip("the stand-ins are not built: ninja -C build hearth_collective_test")
@@ -141,7 +141,7 @@ def test_without_a_gpu_the_cpu_is_used_with_a_warning(folder: Path) -> None:
 def test_the_cuda_library_is_loaded_before_the_engine(
     folder: Path, monkeypatch: pytest.MonkeyPatch, program: str
 ) -> None:
-    """A stand-in for the driver without a device: the CPU is used."""
+    """Another library stands in for the driver and has no device, so the CPU is used."""
     shutil.copy(native.program().parent / "libhearth_feed.so", folder / "libcuda.so.1")
     monkeypatch.setenv("LD_LIBRARY_PATH", str(folder))
     if program == "hearth":

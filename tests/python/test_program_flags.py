@@ -1,4 +1,4 @@
-"""Flags as Caffe's tools take them: the conventions of gflags and of the logging library."""
+"""Flags of Caffe's tools: the conventions of gflags and of the logging library."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DONE = "Optimization Done."
 
 @pytest.fixture
 def images(tmp_path: Path) -> Path:
-    """A folder with 20 images, the n-th of brightness n, and their list."""
+    """A folder with 20 images, where image n has brightness n, and their list."""
     for n in range(20):
         Image.fromarray(np.full((2, 2), n, np.uint8)).save(tmp_path / f"{n}.png")
     (tmp_path / "list").write_text("".join(f"{n}.png {n}\n" for n in range(20)))
@@ -96,7 +96,7 @@ def test_files_of_flags_are_read(tmp_path: Path) -> None:
 
 
 def labels(folder: Path, *flags: str) -> list[int]:
-    """The labels of the database made from the images, in its order."""
+    """The labels in a database that is made from the images, in the database's order."""
     from hearth.native import _caffe
 
     run("convert_imageset", *flags, "./", "list", f"db{len(flags)}", cwd=folder)
@@ -157,13 +157,13 @@ def test_stderr_or_files_alone_on_request(tmp_path: Path, monkeypatch: pytest.Mo
     assert list((tmp_path / "logs").iterdir()) == []
     assert run(*train, "--log_dir=logs", "--noalsologtostderr", cwd=tmp_path) == ""
     assert DONE in (tmp_path / "logs/caffe.INFO").read_text()
-    # The environment works like flags; each command's files are named after it.
+    # Environment variables work like flags; log files are named after the command.
     monkeypatch.setenv("GLOG_log_dir", "logs")
     monkeypatch.setenv("GLOG_alsologtostderr", "false")
     files = ["net.prototxt", "new.prototxt"]
     assert run("upgrade_net_proto_text", *files, cwd=tmp_path) == ""
     assert "Wrote" in (tmp_path / "logs/upgrade_net_proto_text.INFO").read_text()
-    # A fatal error goes to stderr with any flags, and to the files.
+    # A fatal error goes to stderr, whatever the flags, and to the files.
     error = run("upgrade_net_proto_text", "none.prototxt", "x", cwd=tmp_path, status=1)
     assert error.startswith("hearth: ") and error.count("\n") == 1
     kept = (tmp_path / "logs/upgrade_net_proto_text.ERROR").read_text()

@@ -1,4 +1,4 @@
-"""`hearth test`, `time`, `device_query` and the upgrade tools: the caffe program's lines."""
+"""`hearth test`, `time`, `device_query` and the upgrade tools print the lines of Caffe's tools."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_test_prints_every_batch_and_the_means(trained: Path) -> None:
     batches = [re.fullmatch(r"Batch (\d), loss = (\S+)", line) for line in log]
     values = {int(found[1]): float(found[2]) for found in batches if found}
     assert sorted(values) == [0, 1, 2]
-    mean = values[0]  # the data are constant
+    mean = values[0]  # because the data are constant
     assert f"Loss: {mean:.6g}" in log
     assert f"loss = {mean:.6g} (* 1 = {mean:.6g} loss)" in log
 
@@ -122,7 +122,7 @@ def test_a_file_size_limit_is_an_error_of_the_write(tmp_path: Path) -> None:
         timeout=60,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)),
     )
-    assert done.returncode == 1, done.stderr  # not a death by SIGXFSZ
+    assert done.returncode == 1, done.stderr  # it was not killed by SIGXFSZ
     assert "new.prototxt" in done.stderr
     assert not (tmp_path / "new.prototxt").exists()
 
@@ -158,11 +158,11 @@ def test_upgrades_weights_and_reads_them_old_and_new_alike(tmp_path: Path) -> No
     assert b"InnerProduct" in new
     for model in ("old.caffemodel", "new.caffemodel"):
         flags = ["-model", "net.prototxt", "-weights", model, "-iterations", "1"]
-        # y = (2.5, 4), t = 2: half the squared distance.
+        # y = (2.5, 4) and t = 2: the loss is half the squared distance.
         assert "Batch 0, loss = 2.125" in messages(run("test", *flags, cwd=tmp_path))
 
 
-# Answers as the CUDA driver's library does: two devices, attribute n of which is 1000 + n.
+# A fake of the CUDA driver's library: two devices; attribute n has the value 1000 + n.
 FAKE_DRIVER = r"""
 #include <stdio.h>
 int cuInit(unsigned flags) { return 0; }

@@ -1,4 +1,4 @@
-"""`hearth train`: flags, log lines, files and signals of the caffe program."""
+"""`hearth train`: flags, log lines, files and signals of Caffe's program."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_the_log_has_caffes_lines_in_caffes_order(tmp_path: Path) -> None:
         "Optimization Done.",
     ]
     rest = iter(got)
-    for pattern in expected:  # in this order, other lines between them allowed
+    for pattern in expected:  # consumes lines, so patterns must match in order
         assert any(re.fullmatch(pattern, line) for line in rest), (pattern, got)
 
 
@@ -95,7 +95,7 @@ def test_resumes_from_a_snapshot_and_starts_from_weights(tmp_path: Path) -> None
     log = messages(run("train", "-solver", solver, *flags, cwd=tmp_path))
     assert not any(line.startswith("Iteration 19 ") for line in log)
     assert any(line.startswith("Iteration 20 ") for line in log)
-    # With only weights, training starts at iteration 0 from the earlier run's result.
+    # With only -weights, training starts at iteration 0 with the earlier run's weights.
     warm = messages(
         run("train", "-solver", solver, "-weights", "snap_iter_20.caffemodel", cwd=tmp_path)
     )
@@ -129,7 +129,7 @@ layer { name: "b" type: "InnerProduct" bottom: "x" top: "z"
     flags = ["-model", "both.prototxt", "-weights", files, "-iterations", "1"]
     log = messages(run("test", *flags, cwd=tmp_path))
     assert "Batch 0, z = 2" in log  # 3 * 0.5 + 0.5
-    assert "Batch 0, loss = 1" in log  # y = 3 * 0.25 + 0.25 = 1, t = 2, twice
+    assert "Batch 0, loss = 1" in log  # y = 3 * 0.25 + 0.25 = 1 and t = 2, in two elements
 
 
 def test_sigint_stops_after_a_snapshot(tmp_path: Path) -> None:
@@ -142,7 +142,7 @@ def test_sigint_stops_after_a_snapshot(tmp_path: Path) -> None:
 
 
 def test_sighup_writes_a_snapshot_and_trains_on(tmp_path: Path) -> None:
-    # Of two signals between two iterations only the stop has an effect.
+    # If two signals arrive between two iterations, only the stop has an effect.
     signals = {"Iteration 10 ": signal.SIGHUP, "Snapshotting solver state": signal.SIGINT}
     status, log = signalled(tmp_path, signals)
     assert status == 0

@@ -1,4 +1,4 @@
-"""Progress is one line on a terminal and Caffe's log lines in a log."""
+"""Progress is a status line on a terminal, and Caffe's log lines in a log."""
 
 import io
 import os

@@ -1,4 +1,4 @@
-"""Public packages can be explored: by dir(), help(), type checkers and editors."""
+"""Public packages can be explored with dir(), help(), type checkers and editors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def tree_of(module: str) -> ast.Module:
 
 
 def typed(package: str) -> dict[str, str]:
-    """The package's imports under TYPE_CHECKING: module by name."""
+    """The package's imports under TYPE_CHECKING, as {name: module}."""
     [block] = [
         node
         for node in tree_of(package).body
@@ -43,7 +43,7 @@ def test_a_package_lists_its_public_names_alone_and_tells_type_checkers_their_ho
 
 
 def functions(name: str, node: ast.stmt) -> Iterator[tuple[str, ast.ClassDef | Function]]:
-    """A public name's class or function, and the class's public methods."""
+    """Yields a public function or class, and the class's public methods."""
     if not isinstance(node, ast.ClassDef | Function):
         return
     yield name, node
@@ -54,8 +54,8 @@ def functions(name: str, node: ast.stmt) -> Iterator[tuple[str, ast.ClassDef | F
 
 
 def lacking(node: ast.ClassDef | Function) -> list[str]:
-    """Missing docstrings and types of a class or function."""
-    described = ast.get_docstring(node) or node.name == "__init__"  # by its class, perhaps
+    """The docstrings and types that a class or function lacks."""
+    described = ast.get_docstring(node) or node.name == "__init__"  # the class may describe it
     lacks = [] if described else ["docstring"]
     if isinstance(node, Function):
         arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]

@@ -1,4 +1,4 @@
-"""Published networks, written from their descriptions, have the gradients of their losses."""
+"""Published networks, rebuilt from their descriptions: their gradients match their losses."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from hearth.native import _caffe
 pytestmark = pytest.mark.slow
 
 NETS = sorted(path.stem for path in FOLDER.glob("*.prototxt"))
-CHECKED_PARAMETERS = 6  # per net, from the first to the last
+CHECKED_PARAMETERS = 6  # per net, evenly chosen from first to last
 
 
 def fill(net: _caffe.Net, random: np.random.Generator) -> None:
-    """Inputs as the net's kind of data, and weights of a size that keeps signals alive."""
+    """Fills inputs with suitable data, and sets weights of a size that keeps signals alive."""
     for name in net.inputs:
         blob = net.blobs[name].data
         if name in ("label", "input_sentence", "target_sentence"):
@@ -35,7 +35,7 @@ def fill(net: _caffe.Net, random: np.random.Generator) -> None:
 
 
 def slope(net: _caffe.Net, values: np.ndarray, direction: np.ndarray, step: float) -> float:
-    """The loss's slope along `direction` at `values`, by a central difference."""
+    """The slope of the loss along `direction` at `values`, by a central difference."""
     start = values.copy()
     losses = []
     for sign in (1, -1):
@@ -46,14 +46,14 @@ def slope(net: _caffe.Net, values: np.ndarray, direction: np.ndarray, step: floa
 
 
 def check_slope(net: _caffe.Net, param: _caffe.Blob, loss: float) -> None:
-    """Compares the loss's slope along the parameter's gradient with the gradient's length."""
+    """Checks that the loss's slope along the parameter's gradient is the gradient's length."""
     gradient = param.diff.copy()
     length = float(np.linalg.norm(gradient))
-    if length < 1e-5 * loss:  # as a bias that both sides of a Siamese net have in common
+    if length < 1e-5 * loss:  # such as a bias that both sides of a Siamese net share
         flat = np.full_like(gradient, gradient.size**-0.5)
         assert abs(slope(net, param.data, flat, 1e-2)) < 1e-3 * loss
         return
-    # The larger change of the loss is far above rounding, the smaller one crosses few kinks.
+    # The larger step is far above rounding errors; the smaller one crosses fewer kinks.
     changes = (5e-4 * loss, 5e-5 * loss)
     slopes = [slope(net, param.data, gradient / length, c / length) for c in changes]
     assert any(s == pytest.approx(length, rel=0.02) for s in slopes), f"{slopes} for {length}"
@@ -66,7 +66,7 @@ def test_all_nets_are_there() -> None:
     }  # fmt: skip
 
 
-# In phase TEST dropout lets everything pass, so that the loss is a function of the weights.
+# Phase TEST disables dropout, so that the loss depends only on the weights.
 @pytest.mark.parametrize("name", NETS)
 def test_the_gradient_is_the_losses_slope(name: str) -> None:
     net = _caffe.Net(net_text(name, 2, {4096: 64, 1000: 20, 500: 20}), "TEST")

@@ -1,4 +1,4 @@
-"""Published networks learn small real data: handwritten digits, in each net's own kind of input."""
+"""Published networks learn handwritten digits, given in each net's kind of input."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ Inputs = dict[str, np.ndarray]
 
 @cache
 def digits() -> tuple[np.ndarray, np.ndarray]:
-    """All digits, 8 x 8 with values in [0, 1], in random order; their labels."""
+    """All digits (8 x 8, values in [0, 1]) in random order, and their labels."""
     data = load_digits()
     order = np.random.default_rng(0).permutation(len(data.target))
     return (data.images / 16)[order], data.target[order]
 
 
 def images(rows: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """Digits as large as they fit into `shape` (rows, channels, height, width), around zero."""
+    """Digits around zero, enlarged as far as `shape` (rows, channels, height, width) allows."""
     scale = shape[2] // 8
     large = np.kron(digits()[0][rows], np.ones((scale, scale)))
     missing = shape[2] - large.shape[1]
@@ -47,7 +47,7 @@ def encode(rows: np.ndarray, shapes: dict[str, tuple[int, ...]]) -> Inputs:
 
 
 def compare(rows: np.ndarray, shapes: dict[str, tuple[int, ...]]) -> Inputs:
-    """Every other pair has one label: the next row of it."""
+    """Pairs for a Siamese net; in every other pair both digits have the same label."""
     labels = digits()[1]
     partners = rows[::-1].copy()
     for i in range(0, len(rows), 2):
@@ -61,7 +61,7 @@ def compare(rows: np.ndarray, shapes: dict[str, tuple[int, ...]]) -> Inputs:
 
 
 def describe(rows: np.ndarray, shapes: dict[str, tuple[int, ...]]) -> Inputs:
-    """The caption of a digit is its name, letter by letter, and 0 for its end."""
+    """Captions: each digit's name, letter by letter, then 0 as its end."""
     said = np.full((STEPS, len(rows)), -1)
     for i, label in enumerate(digits()[1][rows]):
         letters = [ord(letter) - ord("a") + 1 for letter in WORDS[label]]
@@ -77,7 +77,7 @@ def describe(rows: np.ndarray, shapes: dict[str, tuple[int, ...]]) -> Inputs:
 
 
 def predict_lines(rows: np.ndarray, shapes: dict[str, tuple[int, ...]]) -> Inputs:
-    """The lines of a digit from above, twice as many; the target of each is the next."""
+    """A digit's rows of pixels from top to bottom, enlarged; each row's target is the next row."""
     lines = np.kron(digits()[0][rows], np.ones((1, 3, 16)))[:, : STEPS + 1].transpose(1, 0, 2)
     return {
         "data": lines[:STEPS],
@@ -88,7 +88,7 @@ def predict_lines(rows: np.ndarray, shapes: dict[str, tuple[int, ...]]) -> Input
 
 @dataclass(frozen=True)
 class Training:
-    """A net's inputs and its solver's settings; its loss must fall to `share`."""
+    """A net's inputs and solver settings; its loss must fall to the fraction `share`."""
 
     name: str
     inputs: Callable[[np.ndarray, dict[str, tuple[int, ...]]], Inputs]
@@ -112,11 +112,11 @@ TRAININGS = [
     Training("lrcn", describe, 16, 60, ADAM + "0.003"),
     Training("lstm3", predict_lines, 32, 60, ADAM + "0.003"),
 ]
-LARGE = {"alexnet", "googlenet"}  # caffenet is one of their kind
+LARGE = {"alexnet", "googlenet"}  # long tests; caffenet is similar, and not long
 
 
 def start_from_he(net: _caffe.Net) -> None:
-    """Weights of a size that keeps signals alive: as published, deep nets need days to start."""
+    """Sets weights that keep signals alive; with published ones, deep nets need days to start."""
     random = np.random.default_rng(1)
     for blobs in net.params.values():
         for blob in blobs:

@@ -1,6 +1,6 @@
-"""Nets of layers drawn at random compute what PyTorch computes in float64, gradients included.
+"""Nets of random layers compute the same as PyTorch in float64, including gradients.
 
-The layers' own tests hold each to its formula; here they meet in every layout and order.
+The layers' own tests compare each with its formula; here they occur in many orders and layouts.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from hearth import caffe  # noqa: E402
 
 pytestmark = pytest.mark.slow
 
-# More by hand: HEARTH_RANDOM_NETS=5000 pytest tests/python/test_random_nets.py
+# To run more: HEARTH_RANDOM_NETS=5000 pytest tests/python/test_random_nets.py
 NETS = int(os.environ.get("HEARTH_RANDOM_NETS", "150"))
 
 
@@ -62,5 +62,5 @@ def check(random_net: RandomNet, seed: int, file: Path) -> None:
     for name, blobs in net.params.items():
         for i, blob in enumerate(blobs):
             gradient = parameters[name][i].grad
-            if gradient is not None:  # statistics have none
+            if gradient is not None:  # statistics have no gradient
                 assert_close(blob.diff, gradient, where + f"gradient of {name}[{i}]")

@@ -1,4 +1,4 @@
-"""Ranks of a group that end at different steps."""
+"""Ranks of a group that take different numbers of steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The next row group of a remote Parquet file is fetched while the one before is used."""
+"""A remote Parquet file's next row group is fetched while the previous one is used."""
 
 import threading
 from types import SimpleNamespace
@@ -14,7 +14,7 @@ from hearth.sources.read_ahead import joined as joined_ranges
 
 
 class File:
-    """1,000 bytes; `fetches` are the reads, each with the thread that it came from."""
+    """1,000 bytes; `fetches` lists the reads, and whether each came from the main thread."""
 
     def __init__(self):
         self.content = bytes(i % 251 for i in range(1000))
@@ -34,14 +34,14 @@ def test_a_unit_is_fetched_while_the_one_before_is_read():
     file = File()
     ahead = ReadAhead(file, {"a": [(0, 100)], "b": [(100, 300), (500, 1000)]})
     ahead.begin("a")
-    assert all(file.asked.acquire(timeout=60) for _ in range(2))  # nothing was read of the first
+    assert all(file.asked.acquire(timeout=60) for _ in range(2))  # fetched before any read
     assert ahead.read_at(10, 50) == file.content[10:60]
     ahead.begin("b")
     assert ahead.read_at(100, 200) == file.content[100:300]
     assert ahead.read_at(510, 90) == file.content[510:600]
     assert file.fetches == [(0, 100, False), (100, 900, False)]
     assert ahead.read_at(0, 10) == file.content[:10]
-    assert file.fetches[-1] == (0, 10, True)  # other bytes are read directly
+    assert file.fetches[-1] == (0, 10, True)  # bytes outside the units are read directly
 
 
 def test_units_may_be_left_out():

@@ -1,4 +1,4 @@
-"""Any number of ranks read every row exactly once, in file order."""
+"""Any number of ranks together read every row exactly once, in file order."""
 
 import pickle
 import subprocess
@@ -16,7 +16,7 @@ from hearth.sources.source import Piece, Split
 
 
 def write(folder, sizes, group=7):
-    """Files of the given sizes with running ids; returns the ids."""
+    """Writes files with these row counts and consecutive ids; returns the ids."""
     first = 0
     for index, size in enumerate(sizes):
         ids = list(range(first, first + size))
@@ -125,7 +125,7 @@ def test_a_changed_pinned_file_is_named_with_a_remedy(tmp_path, change, said):
     write(tmp_path, [20, 7, 13])
     source = data.parquet(str(tmp_path)).pin()
     change(tmp_path / "part-001.parquet")
-    assert read_pinned(source, 0, 4) == list(range(10))  # not of its files
+    assert read_pinned(source, 0, 4) == list(range(10))  # this rank does not read the changed file
     with pytest.raises(ValueError, match=rf"part-001.parquet {said}.* from host .*start the run"):
         read_pinned(source, 2, 4)
 
@@ -133,7 +133,7 @@ def test_a_changed_pinned_file_is_named_with_a_remedy(tmp_path, change, said):
 def test_a_pinned_file_of_equal_size_with_other_rows_is_named(tmp_path):
     write(tmp_path, [7])
     source = data.parquet(str(tmp_path)).pin()
-    eight = Split(0, 100, 8, pieces=(Piece(0, 0, 8),))  # as if the driver had counted so
+    eight = Split(0, 100, 8, pieces=(Piece(0, 0, 8),))  # as if the driver had counted 8 rows
     with pytest.raises(ValueError, match=r"part-000.parquet .* has 7 rows instead of 8"):
         list(source.read(eight))
     six = Split(0, 100, 6, pieces=(Piece(0, 0, 6),))
@@ -142,7 +142,7 @@ def test_a_pinned_file_of_equal_size_with_other_rows_is_named(tmp_path):
 
 
 def run_as_program(*arguments):
-    """Runs the module like `hearth train`; returns (ids read from the ring, error)."""
+    """Runs the module as `hearth train` does; returns (ids read from the ring, error)."""
     from hearth.native._core import RingReader
 
     ring = RingReader()
@@ -191,4 +191,4 @@ def test_the_program_ends_when_no_more_rows_are_needed(tmp_path, monkeypatch):
     monkeypatch.setattr("hearth.native._core.RingWriter", Full)
     arguments = ["--source", str(tmp_path), "--rank", "0", "--world", "1"]
     assert file_reader.main([*arguments, "--ring-fd", "0", "--signal-fd", "0"]) == 0
-    assert len(written) == 1  # one batch, then no more
+    assert len(written) == 1  # it stopped after one batch

@@ -1,4 +1,4 @@
-"""Events of a training with Spark Connect are recorded, and reported as a history."""
+"""Events of a training with Spark Connect are recorded, and later reported as a history."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hearth.caffeonspark.history import History
 
 
 class Coordinator:
-    """Returns given events; like the core's, None when it is closed and drained."""
+    """Returns given events, then None, like the core's when it is closed and drained."""
 
     def __init__(self, events):
         self.events = queue.SimpleQueue()

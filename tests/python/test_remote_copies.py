@@ -1,4 +1,4 @@
-"""Copies to HDFS by the core; by Hadoop's shell where the core cannot."""
+"""Copies to HDFS: by the core, or by Hadoop's shell if the core cannot."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hearth.files.remote_copies import RemoteCopies
 
 
 class Shell:
-    """Writes down what it is asked to store, or refuses it."""
+    """A fake shell that records what it stores, or refuses to store."""
 
     def __init__(self) -> None:
         self.stored: list[str] = []

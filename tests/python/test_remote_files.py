@@ -1,4 +1,4 @@
-"""A rank's remote files, and small files of the driver's, with fakes of Hadoop."""
+"""A rank's remote files, and the driver's small files, with fakes of Hadoop."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _FOLDER = "hdfs://h/models"
 
 
 class Shell:
-    """Copies to and from a local folder that represents hdfs://h."""
+    """Copies to and from a local folder that stands for hdfs://h."""
 
     def __init__(self, root: Path):
         self._root = root
@@ -49,7 +49,7 @@ class Shell:
 
 @pytest.fixture
 def remote(tmp_path, monkeypatch):
-    """RemoteFiles of rank 0 in its second generation; `root` has the files of hdfs://h."""
+    """RemoteFiles of rank 0 in its second generation; `root` contains the files of hdfs://h."""
     root = tmp_path / "hdfs"
     (root / "models").mkdir(parents=True)
     shell = Shell(root)
@@ -97,8 +97,8 @@ def test_a_fetched_snapshot_stays_until_the_trainer_has_read_it(remote):
     (remote.root / "m_iter_10.hearth.json").unlink()
     remote.files._take_snapshots()
     assert len(list(out.iterdir())) == 3
-    assert not (remote.root / "m_iter_10.hearth.json").exists()  # nor is it stored once more
-    # The run repeats an epoch, and reaches the same iteration with other rows.
+    assert not (remote.root / "m_iter_10.hearth.json").exists()  # it is not stored again
+    # The run repeats an epoch, and reaches the same iteration again with other rows.
     (out / "m_iter_10.hearth.json").unlink()
     whole(out, 10)
     remote.files._take_snapshots()
@@ -157,7 +157,7 @@ def test_glob_characters_in_a_name_are_literal():
 
 
 class System:
-    """Hadoop's FileSystem in memory, whose renames of `stuck` files return False."""
+    """Hadoop's FileSystem in memory; renames of files named `stuck` return False."""
 
     def __init__(self, files: dict[str, bytes], stuck: str = ""):
         self.files, self.stuck = files, stuck
@@ -223,7 +223,7 @@ def test_a_new_file_replaces_the_old_one():
 
 
 def test_a_user_without_a_name_is_known_by_its_number(monkeypatch):
-    """For example in a container whose user has no entry in /etc/passwd."""
+    """This happens in containers whose user has no entry in /etc/passwd."""
     import os
 
     for variable in ("LOGNAME", "USER", "LNAME", "USERNAME", "HADOOP_USER_NAME", "SPARK_USER"):

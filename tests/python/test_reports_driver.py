@@ -1,4 +1,4 @@
-"""The driver's outputs of reports: history, event file, page, line, callback, MLflow."""
+"""The driver's uses of reports: history, event file, page, status line, callback, MLflow."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def at(step, **values):
 
 
 class Cluster:
-    """The driver's end of one cluster."""
+    """The driver's side of one cluster."""
 
     def __init__(self, **options):
         self.stopped = threading.Event()
@@ -79,7 +79,7 @@ def test_rank_0s_reports_are_in_the_event_file_under_their_names(tmp_path):
     points = {(step, tag): value for _, step, tag, value in read_events(file.read_bytes(), "x")}
     assert math.isnan(points.pop((7, "loss")))
     rate = points.pop((8, "run/rows_per_s"))
-    assert 0 < rate < 64 * 2 / 1.9  # of two ranks, 2 s later
+    assert 0 < rate < 64 * 2 / 1.9  # two ranks with 64 rows each in 2 s
     assert points == {(7, "val/loss"): 0.5, (8, "loss"): 0.25}
 
 
@@ -90,7 +90,7 @@ def test_after_a_restart_history_and_file_continue_from_the_checkpoint(tmp_path)
         cluster.reports.note_restart(1, "worker:1 was lost")
         cluster.reports.begin(TEMPLATE)
         cluster.note(0, {"back_to": 5}, at(6, loss=60))
-        cluster.note(1, at(4, loss=40))  # resumes from its own checkpoint, after step 3
+        cluster.note(1, at(4, loss=40))  # it resumes after step 3, from its own checkpoint
     of_rank = lambda rank: [(row[0], row[3]) for row in cluster.rows() if row[1] == rank]  # noqa: E731
     assert of_rank(0) == [*((step, step) for step in range(1, 6)), (6, 60)]
     assert of_rank(1) == [(1, 1), (2, 2), (3, 3), (4, 40)]
@@ -200,7 +200,7 @@ def test_the_rate_is_per_second_and_resets_with_the_program():
     rate = Rate()
     assert not rate.note(0, 0.0) and not rate.note(100, 0.5)
     assert rate.note(300, 2.0) and rate.value == 150
-    assert not rate.note(300, 9.0)  # waits
+    assert not rate.note(300, 9.0)  # no new rows, so no new rate
     assert not rate.note(10, 10.0) and rate.value is None
 
 
@@ -221,7 +221,7 @@ class Refused(Exception):
 
 
 class FakeMlflow(types.ModuleType):
-    """The part of MLflow that is used."""
+    """The parts of MLflow that Hearth uses."""
 
     def __init__(self, active=True, fails=False):
         super().__init__("mlflow")
@@ -240,7 +240,7 @@ class FakeMlflow(types.ModuleType):
         assert run_id == "r1" and len(metrics) <= 1000 and len(params) <= 100
         if self.fails:
             raise ConnectionError("no server")
-        for key, *_ in (*metrics, *params):  # MLflow's own rule
+        for key, *_ in (*metrics, *params):  # as MLflow requires of names
             assert re.fullmatch(r"[/\w.\- ]+", key) and posixpath.normpath(key) == key, key
             assert not key.startswith(("/", "..")) and key != "."
         if any(self.params.get(key, value) != value for key, value in params):
@@ -373,4 +373,4 @@ def test_rows_of_loaders_are_counted_when_delivered():
     before, counts = delivered_rows(), []
     for _ in loader:
         counts.append(delivered_rows() - before)
-    assert counts == [4, 8, 10]  # of those that are prefetched none
+    assert counts == [4, 8, 10]  # prefetched rows are not counted

@@ -1,4 +1,4 @@
-"""Metrics reported by a program: accepted and refused values, without blocking."""
+"""Metrics that a program reports: accepted and refused values; reporting never blocks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hearth.cluster.report_values import unpacked_values
 
 @pytest.fixture
 def ends():
-    """(reports of a program, the supervisor's end of their socket)."""
+    """(the program's reports, the supervisor's end of their socket)."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     theirs.setblocking(False)
     yield ProgramReports(ours, clock=lambda: 7.0), theirs
@@ -43,7 +43,7 @@ def received(sock):
 
 
 class ZeroDimensions:
-    """A fake tensor, for a module that knows no framework."""
+    """A fake tensor, so that the module needs no framework."""
 
     shape = ()
 
@@ -128,7 +128,7 @@ def test_a_blocked_supervisor_delays_no_step_and_loses_no_last_value(ends):
     reports, sock = ends
     reports._waiting = Bounded(10)
     reports.report({"rare": 1.0}, 0)
-    steps = 5000  # more than a socket holds
+    steps = 5000  # more than the socket can buffer
     for step in range(1, steps):
         reports.report({"loss": step}, step)
     assert len(reports._waiting) <= 10

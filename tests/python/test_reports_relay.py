@@ -1,4 +1,4 @@
-"""Reports and output between a program and the driver: rates, files, and a program's end."""
+"""Relays reports and output from a program to the driver: rates, files, and a program's end."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ REPORT = (
 
 
 class Run:
-    """A program with a relay, whose standard output and error are files of the test."""
+    """A program with a relay; its standard output and error go to files of the test."""
 
     def __init__(self, tmp_path, monkeypatch, program, stdin=None, **job):
         self.files = [tmp_path / "stdout", tmp_path / "stderr"]
@@ -77,7 +77,7 @@ def test_lines_reach_the_driver_while_the_program_runs_and_the_files_have_the_by
         "import os, sys\nprint('first', flush=True)\nos.read(0, 1)\nsys.stderr.write('half')\n",
         stdin=go,
     )
-    first = ran.events.get(timeout=30)  # before the program may go on
+    first = ran.events.get(timeout=30)  # while the program still waits
     assert first == {"event": "output", "label": LABEL, "lines": ["first"], "left_out": 0}
     os.write(goes, b"-")
     assert lines_of(ran.end()) == ["half"]
@@ -91,7 +91,7 @@ def test_reports_of_a_killed_program_survive(run):
     )
     ran = run(program)
     ran.process.wait()
-    ran.relay.flush()  # as a supervisor does before it reports the end
+    ran.relay.flush()  # as a supervisor does before it reports that a program ended
     events = ran.all()
     assert [report["values"]["loss"] for report in reports_of(events)] == list(range(200))
     assert all(report["ago"] >= 0 for report in reports_of(events))
@@ -108,7 +108,7 @@ def test_endless_output_is_truncated_with_a_count(run, monkeypatch):
     assert shown == [f"line {n}" for n in range(500)]
     left_out = sum(event["left_out"] for event in events)
     assert len(shown) + left_out == count
-    assert ran.texts()[0].count("\n") == count  # the executor's file has them all
+    assert ran.texts()[0].count("\n") == count  # the executor's file has all lines
 
 
 def test_endless_reports_reach_the_driver_in_bounded_messages(run):
@@ -178,7 +178,7 @@ def test_long_lines_are_truncated_and_invalid_bytes_replaced():
     (long,) = lines.add(b"x" * 10_000)
     assert len(long) < 2100 and long.endswith(" ...")
     assert lines.add(b"\xc3") == []
-    assert lines.add(b"\xbc\n") == ["ü"]  # cut between two reads
+    assert lines.add(b"\xbc\n") == ["ü"]  # a character split between two reads
 
 
 def test_the_line_limit_recovers_with_time():

@@ -13,7 +13,7 @@ class Session:
 
 @pytest.fixture
 def waits(monkeypatch):
-    """Records how many tasks' slots were awaited, each time."""
+    """Records for how many tasks each call waits for slots."""
     found = []
     monkeypatch.setattr(slots.SlotWait, "wait", lambda self: found.append(self._tasks))
     return found

@@ -1,4 +1,4 @@
-"""Return values of main functions: sent as data, never as code."""
+"""Return values of main functions: transferred as data, never as code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Large values of local files are read in place by the trainer, with the same values as copies."""
+"""The trainer reads large values of local files in place, and gets the same values as by copies."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def copied(batch):
 
 @contextlib.contextmanager
 def written(batches):
-    """The descriptors of a ring into which a thread writes the batches."""
+    """Descriptors of a ring to which a thread writes the batches."""
 
     def write():
         for batch in batches:
@@ -69,7 +69,7 @@ def through_a_ring(batches):
 
 
 def ring_bytes(batches):
-    """Their number of bytes in a ring and in a spill file."""
+    """The bytes that the batches need in a ring and in a spill file."""
     with written(batches) as fds:
         return RingReader.attach(*fds).drain()[1]
 
@@ -96,7 +96,7 @@ def test_small_values_are_copied(tmp_path, source):
 
 
 def drained(batches, epochs):
-    """(rows, sum) of each epoch's minibatches, and the stream's digest."""
+    """(rows, sum) of the minibatches of each epoch, and the stream's digest."""
     with written(batches) as fds:
         source = SpoolSource(*fds)
         return [source.drain_epoch(7, "data") for _ in range(epochs)], source.digest()

@@ -1,4 +1,4 @@
-"""The arithmetic of tools/scale_model.py, on numbers that can be counted by hand."""
+"""The arithmetic of tools/scale_model.py, with numbers that can be checked by hand."""
 
 import sys
 from dataclasses import replace
@@ -10,7 +10,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 
 import scale_model as model
 
-# A link of 1 MB/s and a message's way of 1 ms; nothing else takes time.
+# Constants for hand calculation: a link of 1 MB/s and a latency of 1 ms dominate.
 LINK = model.Constants(
     latency_s=1e-3,
     link_bytes_s=1e6,
@@ -92,13 +92,14 @@ def test_a_single_rank_does_not_wait():
 
 
 def test_reductions_during_backward_are_hidden():
-    # Four buckets; each takes as long as a quarter of backward: only the last one shows.
+    # Four buckets, each of which takes as long as a quarter of backward: only the last is not
+    # hidden.
     each = model.chosen(LINK, 4, 1000)
     step = model.Step(4000, compute_s=3 / 2 * 4 * each, bucket_bytes=1000)
     assert step.seconds(LINK, 4) == pytest.approx(step.compute_s + each)
-    # No time to hide in: all of them show.
+    # Without computation nothing is hidden.
     assert replace(step, compute_s=0).seconds(LINK, 4) == pytest.approx(4 * each)
-    # A feed that is slower than both is what the step takes.
+    # A feed that is slower than both determines the step's time.
     assert replace(step, feed_s=100).seconds(LINK, 4) == 100
 
 

@@ -1,5 +1,6 @@
-"""SequenceFiles are read from the middle: each record by one range, and no damage does more harm
-than an error that names the file."""
+"""SequenceFiles are read from the middle: each record belongs to one range, and damage causes at
+most an error that names the file.
+"""
 
 import bz2
 import gzip
@@ -68,7 +69,7 @@ def written(data):
 
 
 def vint(number):
-    """Hadoop's: of one byte up to 127, else the number of bytes, then these."""
+    """Hadoop's variable-length integer: one byte up to 127, else a size byte and the value."""
     if number <= 127:
         return struct.pack("b", number)
     size = (number.bit_length() + 7) // 8
@@ -76,7 +77,7 @@ def vint(number):
 
 
 def packed_alone(records, codec):
-    """Each value is packed; a mark before every third record."""
+    """A file with separately compressed values, and a sync mark before every third record."""
     data = header(False, codec)
     for i, (key, value) in enumerate(records):
         packed = CODECS[codec](written(value))

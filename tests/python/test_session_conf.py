@@ -1,4 +1,4 @@
-"""Settings shared by concurrent jobs of one Spark session."""
+"""Settings that concurrent jobs of a Spark session share."""
 
 import logging
 import threading

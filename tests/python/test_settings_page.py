@@ -1,4 +1,4 @@
-"""docs/settings.md has every flag, Spark setting and environment variable that a user may set."""
+"""docs/settings.md lists every flag, Spark setting and environment variable for users."""
 
 import re
 import sys
@@ -8,7 +8,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
 import settings_page  # noqa: E402
 
-# Set by Hearth itself for its processes, or by the build.
+# Variables that Hearth sets for its own processes, or that the build uses.
 _INTERNAL = {
     "HEARTH_HOROVOD_LAUNCHER",
     "HEARTH_NATIVE_DIR",

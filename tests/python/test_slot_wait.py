@@ -16,7 +16,7 @@ class Session:
 
 @pytest.fixture
 def spark(monkeypatch):
-    """Sets the number of slots by second; the last number stays."""
+    """Sets the number of slots from given seconds on; the last number stays."""
 
     def set_slots(**at):
         times = {float(key[1:]): count for key, count in at.items()}

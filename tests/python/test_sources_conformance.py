@@ -1,4 +1,4 @@
-"""Sources of every format, in every file system: each row once, pinned, damaged files named."""
+"""Sources of every format in every file system: each row once, pinned, damaged files named."""
 
 from __future__ import annotations
 
@@ -66,10 +66,10 @@ def write_tfrecord(path: Path, table: pa.Table) -> None:
 class Kind:
     make: Callable
     write: Callable[[Path, pa.Table], None]
-    typed: bool = True  # whether a file without rows has a schema
-    summed: bool = False  # whether all of its bytes have checksums
+    typed: bool = True  # whether a file without rows still has a schema
+    summed: bool = False  # whether checksums cover all bytes
     columns: tuple[str, ...] = ("id", "x")
-    log: Callable[[Path, str], None] | None = None  # of a table: of the files in a folder, at a URI
+    log: Callable[[Path, str], None] | None = None  # writes a table's log: (folder with files, URI)
 
 
 KINDS = {
@@ -84,16 +84,16 @@ KINDS = {
 
 
 class Place:
-    """A folder of some file system; its files are local first, then put() there."""
+    """A folder in a file system; tests write files locally, and put() copies them there."""
 
     def __init__(self, local: Path):
         self.local, self.uri = local, str(local)
 
     def put(self) -> None:
-        """The folder there has what the local one has."""
+        """Makes the folder equal to the local one."""
 
     def contents(self) -> list[tuple[str, bytes]]:
-        """The local files by their names in the folder."""
+        """(name in the folder, content) of the local files."""
         files = [path for path in self.local.rglob("*") if path.is_file()]
         return [(str(path.relative_to(self.local)), path.read_bytes()) for path in files]
 
@@ -190,12 +190,12 @@ def test_all_rows_are_read_in_order_and_repeatedly(place, kind):
     assert found.column(wanted[0]).to_pylist() == values
     backwards = [list(source.read(split)) for split in reversed(source.splits())]
     forwards = [list(source.read(split)) for split in source.splits()]
-    assert backwards == forwards[::-1]  # the same batches in any order of reading
+    assert backwards == forwards[::-1]  # the order of reading does not change batches
 
 
 @pytest.mark.parametrize("kind", ["parquet", "arrow"])
 def test_dictionary_encoded_columns_are_decoded(tmp_path, kind):
-    """pandas writes such columns for categories."""
+    """pandas writes categories as dictionary-encoded columns."""
     texts, numbers = ["a", None, "b", "a"], [7, 7, 300, 7]
     values, rows = pa.array(texts), pa.ListArray.from_arrays([0, 1, 3, 3, 4], pa.array(texts))
     table = pa.table({"text": values, "number": numbers, "texts": rows})
@@ -255,7 +255,7 @@ def test_a_changed_or_missing_file_is_named(place, kind):
     with open(place.local / "part-1", "ab") as file:
         file.write(b"more")
     place.put()
-    assert ids(source.read(first))[0] == 0  # its file is as it was
+    assert ids(source.read(first))[0] == 0  # this split's file is unchanged
     with pytest.raises(ValueError, match=r"part-1 has \d+ bytes instead of \d+ .*start the run"):
         list(source.read(last))
     (place.local / "part-1").unlink()
@@ -285,7 +285,7 @@ def test_a_damaged_file_is_named(place, kind, where):
     except (ValueError, OSError, HearthError) as error:
         assert "part-1" in str(error)
         assert "\n" not in str(error)
-    else:  # numbers without a checksum
+    else:  # the damage hit numbers that have no checksum
         assert where in ("first half", "middle")
         assert not kind.summed
         assert len(rows) == ROWS or kind.make is data.sequence_file

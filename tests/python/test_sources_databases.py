@@ -1,4 +1,4 @@
-"""LMDBs and LevelDBs as sources: ranges of keys, each record once and in order."""
+"""LMDBs and LevelDBs as sources: key ranges, each record once and in order."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ROWS = 3000
 
 @pytest.fixture(scope="module")
 def made_lmdb(tmp_path_factory):
-    """Records of 50 to 9,000 bytes: in the leaves, and on overflow pages."""
+    """Records of 50 to 9,000 bytes, stored in leaf pages and in overflow pages."""
     records = {
         f"{i:08d}": datum(f"{i:08d}".encode() * (5 if i % 40 else 1100), i % 7, (1, 1, 8))
         for i in range(ROWS)
@@ -60,7 +60,7 @@ def made_leveldb(tmp_path_factory):
 
 @contextmanager
 def server_of(kind, tmp_path, monkeypatch):
-    """A server of HDFS by WebHDFS, or by libhdfs; None for a file system of this host."""
+    """Yields a server of HDFS by WebHDFS or libhdfs, or None for this host's file system."""
     if "webhdfs" in kind:
         with WebHdfs() as server:
             yield server
@@ -73,7 +73,7 @@ def server_of(kind, tmp_path, monkeypatch):
 
 @pytest.fixture(params=["lmdb", "lmdb by webhdfs", "lmdb by libhdfs", "leveldb"])
 def database(request, tmp_path, monkeypatch):
-    """(what makes the source, its URI, the server that has it)."""
+    """(the source's function, its URI, the server of its files)."""
     name = request.param.partition(" ")[0]
     folder = shutil.copytree(request.getfixturevalue(f"made_{name}"), tmp_path / name)
     with server_of(request.param, tmp_path, monkeypatch) as server:
@@ -226,8 +226,8 @@ def test_ranks_fetch_the_pages_of_an_lmdb_that_are_local_to_them(database, monke
     counts = []
     first, second = (ids(rows.read(rank, 2, lambda *both: counts.append(both))) for rank in (0, 1))
     assert sorted(first + second) == list(range(ROWS))
-    assert {*range(400)} <= {*second}  # rank 1 is on "b", which has the file's beginning
-    assert {*range(1600, 1900)} <= {*second}  # and its third quarter
+    assert {*range(400)} <= {*second}  # rank 1 is on host b, which has the file's beginning
+    assert {*range(1600, 1900)} <= {*second}  # and the third quarter
     assert int(rows.placement(2).rpartition(" ranks, ")[2].split()[0]) > 80
     total = sum(count for count, _ in counts)
     assert 0.5 * size < total < 1.5 * size
@@ -256,7 +256,7 @@ def test_damage_of_an_lmdb_in_hdfs_is_named(database):
     source = make(uri).pin()
     content = bytearray(server.files["/lmdb/data.mdb"])
     for page in range(2, len(content) // 4096):
-        content[4096 * page + 10] = 0  # of no kind
+        content[4096 * page + 10] = 0  # an invalid page type
     server.files["/lmdb/data.mdb"] = bytes(content)
     with pytest.raises(HearthError, match=r"hdfs://\S+/data.mdb is damaged"):
         rows(source)

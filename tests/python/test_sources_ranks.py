@@ -1,4 +1,4 @@
-"""Ranks read their shares of files, preferring local blocks, once or in each epoch."""
+"""Ranks read their shares of files once or in each epoch, and prefer local blocks."""
 
 import contextlib
 import itertools
@@ -48,7 +48,7 @@ KINDS = {
 
 
 def pinned(folder, kind="parquet", seed=None, hosts="ab"):
-    """The rows of a folder read by fsspec; its files are on `hosts` in turn."""
+    """The rows of a folder, read by fsspec; its files are on `hosts`, round-robin."""
     real = file_source.list_files
     block_hosts = itertools.cycle(hosts)
 
@@ -139,7 +139,7 @@ def local(folder, seed=None):
 
 
 def write_small_groups(folder):
-    """1,000 rows in five files of row groups of 30."""
+    """Writes 1,000 rows in five files with row groups of 30."""
     for first in range(0, 1000, 200):
         table = pa.table({"id": list(range(first, first + 200))})
         pq.write_table(table, folder / f"part-{first:03}.parquet", row_group_size=30)
@@ -149,7 +149,7 @@ def test_units_are_row_groups_whose_rows_stay_together(tmp_path):
     write_small_groups(tmp_path)
     found = epoch(local(tmp_path, seed=7), 0, 1)
     jumps = sum(b != a + 1 for a, b in itertools.pairwise(found))
-    assert 20 < jumps < 35  # seven groups in each of five files
+    assert 20 < jumps < 35  # five files with seven groups each
     assert epoch(local(tmp_path, seed=8), 0, 1) != found
 
 
@@ -216,7 +216,7 @@ class Ring:
 
 
 def wait_for_readers(monkeypatch):
-    """Has the threads of a feed run at once."""
+    """Makes a feed's threads run synchronously when they are started."""
     at_once = SimpleNamespace(Lock=contextlib.nullcontext)
     at_once.Thread = lambda target, args, name: SimpleNamespace(start=lambda: target(*args))
     monkeypatch.setattr("hearth.caffe_jobs.ring_feed.threading", at_once)
@@ -243,7 +243,7 @@ def test_rows_that_are_not_kept_are_read_when_the_trainer_asks(rows, monkeypatch
     feed.start()
     assert ring.entries == []
     feed.start_epochs({"event": "rows", "stream": "train", "epoch": 2})
-    assert None in ring.entries  # the mark of an epoch's end
+    assert None in ring.entries  # marks the end of an epoch
     assert "end" not in ring.entries
 
 

@@ -1,4 +1,4 @@
-"""SequenceFiles of images: every record once, in any ranges, mapped or read in windows."""
+"""SequenceFiles of images: every record once for any ranges, mapped or read in windows."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from hearth.caffeonspark.tools.sequence_parts import write_records
 from hearth.files.input_files import InputFile
 from hearth.sources.rank_rows import RankRows
 
-# Some have 12 bytes or fewer, which Arrow stores inline; some are longer than what lies between
-# two marks.
+# Up to 12 bytes Arrow stores a value inline; the longest value exceeds the distance of two marks.
 SIZES = [0, 1, 12, 13, 700, 5000, 150_000]
 
 
@@ -42,7 +41,7 @@ def folder(tmp_path_factory):
 
 
 def read(uri, parts=1):
-    """The rows of all parts, each read as a rank of a run reads it, in place."""
+    """The rows of all parts, each read in place, as by a rank of a run."""
     rows = RankRows(data.sequence_file(str(uri)).pin().in_place())
     found = []
     for part in range(parts):
@@ -107,7 +106,7 @@ def test_damage_is_an_error_that_names_the_file_or_another_row(tmp_path):
             except ValueError as error:
                 assert str(path) in str(error)
                 said += 1
-    assert said > 30  # most bytes belong to keys and images
+    assert said > 30  # most bytes are in keys or images
     for size in range(120, len(whole)):
         path.write_bytes(whole[:size])
         try:
@@ -137,14 +136,14 @@ def test_keys_have_the_values_that_java_wrote():
     text = key.index(b"t\x04\x4c")
     long = key[:text] + b"|" + struct.pack(">Q", 70_000) + b"q" * 70_000 + b"t\0\x011"
     assert image_key(long) == ("q" * 70_000, "1", None, None, None, True)
-    half = pair_key("half", "1").replace(b"half", b"\xed\xa0\x80x")  # of a character
+    half = pair_key("half", "1").replace(b"half", b"\xed\xa0\x80x")  # a lone surrogate
     assert image_key(half) is None
 
 
 def heirs(count):
-    """An object of a class with so many above it, each described in an annotation of the next."""
+    """An object whose class has `count` ancestors, described in the first class's annotations."""
     key = b"\xac\xed\x00\x05s"
-    key += b"r\0\1a" + bytes(8) + b"\2\0\0"  # a class, whose annotations hold the others
+    key += b"r\0\1a" + bytes(8) + b"\2\0\0"  # a class whose annotations contain the others
     for i in range(count):
         above = b"p" if i == 0 else b"q" + (0x7E0000 + i).to_bytes(4, "big")
         key += b"r\0\1b" + bytes(8) + b"\2\0\0x" + above

@@ -25,7 +25,7 @@ MIB = 1 << 20
 
 
 def cut(sizes, rows=100, hosts=()):
-    """Splits of files of one unit each; the i-th on the i-th of `hosts`."""
+    """Splits of files with one unit each; file i is on host i of `hosts`, if any."""
     files = [
         StoredFile(f"f{i}", size, (Block(0, size, frozenset(hosts[i])),) if hosts else ())
         for i, size in enumerate(sizes)
@@ -98,7 +98,7 @@ def test_shares_of_counted_rows_are_contiguous_and_differ_by_a_row(tmp_path, ran
         ids = range(i * 5000, i * 5000 + 5000)
         pq.write_table(pa.table({"id": ids}), tmp_path / f"{i}.parquet")
     source = data.parquet(str(tmp_path)).pin()
-    for hosts in ([], [frozenset({"a"})] * ranks):  # none is nearer than another
+    for hosts in ([], [frozenset({"a"})] * ranks):  # no rank is nearer to the data than another
         rows = [
             [value for s in joined(share) for b in source.read(s) for value in b["id"].to_pylist()]
             for share in shares(source.splits(), hosts, ranks)
@@ -149,7 +149,7 @@ def read(source):
 
 
 def test_large_tfrecord_files_are_cut_at_records_without_a_scan(tmp_path, monkeypatch):
-    """The values have many zeros, each of which might begin a length."""
+    """The values have many zeros, so many positions look like the start of a record."""
     monkeypatch.setattr(tfrecord, "_SCANNED_BYTES", 1000)
     monkeypatch.setattr(tfrecord, "_scanned", None)
     random.seed(3)
@@ -287,7 +287,7 @@ def test_a_pickled_source_is_the_same(tmp_path):
     pq.write_table(pa.table({"id": [1, 2]}), tmp_path / "a.parquet")
     source = data.parquet(str(tmp_path), ["id"], spool=False)
     for one in (source, source.pin()):
-        _ = one.packed and one.schema()  # what is cached does not travel
+        _ = one.packed and one.schema()  # caches must not be pickled
         other = pickle.loads(pickle.dumps(one))
         assert set(vars(other)) == {field.name for field in dataclasses.fields(one)}
         assert (other.uri, other.columns, other.packed) == (one.uri, one.columns, one.packed)

@@ -1,4 +1,4 @@
-"""Access to Spark, and the executors' Python; without Spark."""
+"""Access to Spark, and the Python that executors run; without Spark."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_a_session_that_has_ended_is_refused():
     [
         ("local[2]", None, sys.executable),
         ("local-cluster[2,1,1024]", None, sys.executable),
-        ("local[2]", "/usr/bin/python3", "python3"),  # Spark reads the variable itself
+        ("local[2]", "/usr/bin/python3", "python3"),  # Spark reads PYSPARK_PYTHON itself
         ("yarn", None, "python3"),
         ("spark://head:7077", None, "python3"),
     ],

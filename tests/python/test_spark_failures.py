@@ -1,4 +1,4 @@
-"""Problems with the executors' Python are reported in one line for every message of Spark."""
+"""Problems with the executors' Python are reported in one line, for each of Spark's messages."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The folder that replaces Spark's installation for a local cluster."""
+"""The folder that a local cluster uses instead of Spark's installation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nodes read splits of remote files, which the driver assigns close to their blocks."""
+"""Nodes read splits of remote files; the driver assigns the splits close to their blocks."""
 
 import os
 import queue
@@ -20,12 +20,12 @@ from hearth.sources import named_formats
 
 
 def remote(folder):
-    """The folder through fsspec, as a remote file system."""
+    """The folder's URI for fsspec, which makes it a remote file system."""
     return f"local://{folder}"
 
 
 class Cluster:
-    """A driver's thread and its nodes in this process; `hosts` of the blocks are made up."""
+    """A driver's thread and its nodes, in this process; blocks get the fake `hosts`."""
 
     def __init__(self, monkeypatch, counts, hosts=None):
         real = named_formats.list_files

@@ -1,4 +1,4 @@
-"""URIs and plain paths mean what Spark and a shell user think they mean."""
+"""URIs and plain paths have the meaning that Spark and shells give them."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The plan of datasets stored with checkpoints: the same for a restarted driver."""
+"""The plan of datasets, stored with checkpoints so that a restarted driver uses it again."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from hearth.cluster.driver.datasets.stored_plan import StoredPlan
 
 
 class Driver:
-    """The part of a driver's session that plans of files use."""
+    """The part of a driver's session that file plans depend on."""
 
     def __init__(self, application, attempt, folder):
         conf = {"spark.app.id": application, "spark.app.attempt.id": attempt}
         self.session, self._folder = SimpleNamespace(conf=conf), str(folder)
 
     def plan(self, uri):
-        """The plan of the dataset, which is stored."""
+        """Plans the dataset, and stores the plan."""
         datasets = Datasets.__new__(Datasets)
         datasets._spark = SimpleNamespace(session=None)
         conf = self.session.conf
@@ -47,7 +47,7 @@ def test_a_restarted_driver_uses_the_files_of_the_previous_one(tmp_path):
     second = Driver("application_1", "2", kept).plan(str(rows))
     assert second.identity == first.identity
     assert Driver("application_1", "3", kept).plan(str(rows)).identity == first.identity
-    # Another cluster of the same driver, and another application, use the current files.
+    # Another cluster of the same driver, or another application, uses the current files.
     for application, attempt in (("application_1", "3"), ("application_2", "1"), ("local", "")):
         assert Driver(application, attempt, kept).plan(str(rows)).identity != first.identity
 

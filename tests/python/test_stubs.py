@@ -1,4 +1,4 @@
-"""The compiled modules come with type stubs that name everything in them."""
+"""The compiled modules' type stubs name everything in the modules."""
 
 from __future__ import annotations
 

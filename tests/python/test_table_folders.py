@@ -1,4 +1,4 @@
-"""Folders of Delta, Iceberg and Hudi tables, and of streams, are not read as plain files."""
+"""Folders of Delta, Iceberg and Hudi tables and of streams are not read as plain files."""
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -10,7 +10,7 @@ from hearth.files.table_folders import find_table
 from hearth.rows.file_reader import read_rows
 
 TABLE = pa.table({"id": pa.array(range(5), pa.int64())})
-# Other content of the folder, and a data file.
+# Another file in the folder, and a data file.
 LAYOUTS = {
     "delta": ("_delta_log/00000000000000000000.json", "part-0.parquet"),
     "hudi": (".hoodie/hoodie.properties", "part-0.parquet"),
@@ -52,7 +52,7 @@ def test_every_local_reader_refuses_them(read, kind, tmp_path):
         read(f"file:{tmp_path / LAYOUTS[kind][1]}")
 
 
-@pytest.mark.parametrize("scheme", ["file", "local"])  # by the core, by fsspec
+@pytest.mark.parametrize("scheme", ["file", "local"])  # read by the core and by fsspec
 def test_the_driver_refuses_them_in_other_file_systems(kind, scheme, tmp_path):
     with pytest.raises(ValueError, match="belongs to the"):
         data.parquet(f"{scheme}://{tmp_path}").pin(object())
@@ -77,7 +77,7 @@ def test_other_folders_are_read(tmp_path):
 
 @pytest.mark.parametrize("error", [ConnectionError, TimeoutError])
 def test_a_file_system_that_does_not_answer_is_asked_once(error):
-    """The core retries each request for a while; the reader of the files reports the failure."""
+    """The core retries each request itself; the reader of the files then reports the failure."""
     asked = []
 
     class Down:

@@ -1,4 +1,4 @@
-"""Tables of Spark's catalogs by name, with a session that answers as Spark Connect does."""
+"""Tables of Spark's catalogs by name, with a fake session that replies like Spark Connect."""
 
 from __future__ import annotations
 
@@ -32,8 +32,9 @@ ID = {"id": pa.int64()}
 
 
 class Session:
-    """A catalog with tables: {name: (what DESCRIBE gives, columns, partitions)}, where partitions
-    are folders by the text that SHOW PARTITIONS has."""
+    """A fake catalog: {table: (DESCRIBE's result, columns, partitions)}, where partitions maps SHOW
+    PARTITIONS' texts to folders.
+    """
 
     def __init__(self, **tables):
         self.tables = tables

@@ -1,4 +1,4 @@
-"""Delta tables as sources: versions, columns, deletion vectors, and what is refused."""
+"""Delta tables as sources: versions, columns, deletion vectors, and refused tables."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from hearth.sources.tables import data_files
 
 @pytest.fixture
 def table(tmp_path):
-    """A table of rows 0 to 99, version 0."""
+    """A table with rows 0 to 99 as version 0."""
     path = str(tmp_path / "table")
     write_deltalake(path, rows(0, 100))
     return path
@@ -66,7 +66,7 @@ def test_a_pinned_version_stays_while_the_table_changes(table):
 def test_a_version_is_named_by_a_time(table):
     between = datetime.now(UTC)
     while datetime.now(UTC) - between < timedelta(milliseconds=1):
-        pass  # the log counts milliseconds
+        pass  # the log has a resolution of 1 ms
     write_deltalake(table, rows(100, 150), mode="append")
     assert data.delta(table, timestamp=between).pin().version == "Delta version 0"
     later = datetime.now(UTC).isoformat()
@@ -112,7 +112,7 @@ def test_partition_columns_have_their_types_and_values(tmp_path):
 
 
 def test_files_as_spark_writes_them(tmp_path):
-    """Timestamps of 96 bits, of years that nanoseconds do not reach; escapes in the log's paths."""
+    """INT96 timestamps of years that nanoseconds cannot represent, and escaped paths in the log."""
     folder = tmp_path / "table" / "day=a b%3Ac"
     folder.mkdir(parents=True)
     times = [datetime(year, 2, 3, 4, 5, 6, 7, tzinfo=UTC) for year in (1600, 2026, 9000)]
@@ -191,7 +191,7 @@ def test_rows_of_deletion_vectors_are_left_out(tmp_path):
     source = data.delta(path).pin()
     left = sorted(set(range(1000)) - set(deleted))
     assert ids(source) == left
-    assert ids(data.delta(f"local://{path}").pin(object())) == left  # by a copy of the log
+    assert ids(data.delta(f"local://{path}").pin(object())) == left  # reads a copy of the log
     assert sum(split.rows for split in source.splits()) == len(left)
     assert source.pinned.files[0].identity() != before.pinned.files[0].identity()
     assert ids(before) == list(range(1000))
@@ -257,7 +257,7 @@ def test_a_resumed_run_reads_the_same_version(table, tmp_path):
 
 
 def loader(source) -> Loader:
-    """The loader of a single rank, which reads the files again in each epoch."""
+    """A loader for a single rank, which reads the files again in each epoch."""
     plan = Plan(0, 1, (0,) * len(source.splits()), source.identity())
     return Loader(StreamedDataset("train", plan, source), LoaderOptions(16))
 
@@ -356,4 +356,4 @@ def test_a_log_with_a_checkpoint_is_read(table):
     source = data.delta(table).pin()
     assert source.version == "Delta version 3"
     assert np.array_equal(ids(source), np.arange(400))
-    assert ids(data.delta(f"local://{table}").pin(object())) == list(range(400))  # by a copy
+    assert ids(data.delta(f"local://{table}").pin(object())) == list(range(400))  # reads a copy

@@ -1,4 +1,4 @@
-"""Iceberg tables as sources: snapshots, columns, deletes, and what is refused."""
+"""Iceberg tables as sources: snapshots, columns, deletes, and refused tables."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def catalog(tmp_path):
 
 @pytest.fixture
 def table(catalog):
-    """A table of rows 0 to 99 in one snapshot."""
+    """A table with rows 0 to 99 in one snapshot."""
     made = catalog.create_table("db.rows", rows(0, 1).schema)
     made.append(rows(0, 100))
     return made
@@ -44,7 +44,7 @@ def test_a_pinned_snapshot_stays_while_the_table_changes(table):
     table.append(rows(100, 150))
     table.delete("id >= 30")
     table.overwrite(rows(500, 510))
-    wanted = [range(100), range(150), range(30), range(500, 510)]  # between them: parts of these
+    wanted = [range(100), range(150), range(30), range(500, 510)]  # the others lie between
     snapshots = {s.snapshot_id: s for s in table.snapshots()}
     found = [ids(data.iceberg(table, snapshot_id=s).pin()) for s in snapshots]
     assert [found.index(list(left)) for left in wanted] == [0, 1, 3, len(found) - 1]

@@ -1,4 +1,4 @@
-"""Disagreements of ranks in TensorFlow, and what DistributedOptimizer does not change."""
+"""Ranks that disagree in TensorFlow, and what DistributedOptimizer leaves unchanged."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = [
 ]
 ranks = tensorflow_ranks
 
-# A group that disagreed has ended: each case uses a new one.
+# A disagreement ends the group, so each case uses a new one.
 DISAGREEMENTS = """
 a, b = tf.Variable(tf.ones([4, 2]), name="a"), tf.Variable(tf.ones([4, 2]), name="b")
 first = rank == 0
@@ -89,7 +89,7 @@ def test_other_shapes_types_orders_and_steps_are_reported(ranks, tmp_path):
         ("'no gradient of b:0'", "of b:0'"),
         ("'no gradient of b'", "'b'"),
         ("of a'", "'a'"),
-        ("step 2", "step 3"),  # counted by each group
+        ("step 2", "step 3"),  # steps are counted per group
         ("a:0'", "step 2", "step 3"),
     ]:
         replies = [ranks[0].say(rank) for rank in range(2)]

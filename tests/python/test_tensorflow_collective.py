@@ -1,4 +1,4 @@
-"""TensorFlow's ops over the core's collective, in processes that are ranks; without Spark."""
+"""TensorFlow's ops on the core's collective, in processes that are ranks; without Spark."""
 
 from __future__ import annotations
 
@@ -249,7 +249,7 @@ def test_a_killed_rank_fails_the_operations_of_the_others(ranks, tmp_path, share
     ranks[0].processes[-1].kill()
     start = time.monotonic()
     replies = [ranks[0].say(rank) for rank in range(2)]
-    assert time.monotonic() - start < 60  # half of what an operation may take
+    assert time.monotonic() - start < 60  # half of an operation's time limit
     assert {kind for kind, _ in replies} == {"AbortedError"}, replies
     assert any("rank 2" in text for _, text in replies), replies
 

@@ -1,4 +1,4 @@
-"""The package tensorflowonspark together with the distribution of that name."""
+"""The package tensorflowonspark when the distribution of that name is installed, too."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 
 def imported(path: Path) -> str:
-    """Standard error of `import tensorflowonspark` where `path` is installed, too."""
+    """Standard error of `import tensorflowonspark` if `path` is on the module path."""
     folders = (str(path), os.environ.get("PYTHONPATH"))
     done = subprocess.run(
         [sys.executable, "-c", "import tensorflowonspark as t; assert t.__version__"],

@@ -1,4 +1,4 @@
-"""Timelines of several processes: their contents, and their merge onto one clock."""
+"""Timelines of several processes: their contents, and how they are merged onto one clock."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ for handle in handles:
 
 
 def run_ranks(folder, program, world=2):
-    """Runs the program as ranks of one group; returns the processes, which have ended."""
+    """Runs the program as ranks of one group; returns the processes after they have ended."""
     token = _core.new_token()
     coordinator = _core.Coordinator(world=world, token=token)
     environment = {**os.environ, "HEARTH_TIMELINE": str(folder)}
@@ -97,7 +97,7 @@ def test_two_ranks_show_their_tensors_on_one_clock(tmp_path, capsys):
             assert event["args"]["transport"] == "tcp"
             assert event["args"]["queue_us"] >= 0
         assert first["args"]["step"] == second["args"]["step"]
-        # Neither ends before the other has begun.
+        # They overlap: neither ends before the other begins.
         assert first["ts"] <= second["ts"] + second["dur"]
         assert second["ts"] <= first["ts"] + first["dur"]
     forward = [event for event in spans(trace) if event["name"] == "forward"]
@@ -115,12 +115,12 @@ def test_a_killed_rank_leaves_its_timeline(tmp_path):
     assert len(reduced) == 3
     failed = [event for event in spans(trace) if "error" in event["args"]]
     assert [event["pid"] for event in failed] == [1]
-    # Reported by the waiting operation, or by the rendezvous, whichever notices first.
+    # The waiting operation or the rendezvous reports it, whichever notices first.
     assert "rank 1 on host host1" in failed[0]["args"]["error"]
 
 
 def write(folder, rank, host, offset_us, steps, wall_error_us=0):
-    """A rank's file: its clock is `offset_us` ahead; `steps` are (number, begin, end)."""
+    """Writes a rank's file; its clock is `offset_us` ahead; `steps` are (number, begin, end)."""
     place = {"pid": 100 + rank, "tid": 7}
     name = f"rank {rank} on host {host}"
     clock = {
@@ -144,7 +144,7 @@ def write(folder, rank, host, offset_us, steps, wall_error_us=0):
 
 
 def test_clocks_of_hosts_are_aligned_by_common_operations(tmp_path):
-    # Rank 1 is 300 us late at step 1, rank 0 200 us late at step 2.
+    # Rank 1 is 300 us late at step 1, and rank 0 is 200 us late at step 2.
     write(tmp_path, 0, "a", 0, [(1, 1000, 1510), (2, 2200, 2260)])
     write(tmp_path, 1, "b", 777_000, [(1, 1300, 1505), (2, 2000, 2255)], wall_error_us=5000)
     processes = timeline.read_all(tmp_path)

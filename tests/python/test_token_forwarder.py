@@ -1,4 +1,4 @@
-"""Tokens of Spark's JVM: forwarded to the driver's process and to tasks, and renewed later."""
+"""Tokens of Spark's JVM: forwarded to the driver's process and to tasks, and later renewed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Token:
 
 
 class Credentials:
-    """Hadoop's, by alias."""
+    """A fake of Hadoop's Credentials: tokens by alias."""
 
     def __init__(self) -> None:
         self.tokens: dict[str, Token] = {}
@@ -51,8 +51,9 @@ class Credentials:
 
 
 class FakePath:
-    """A path of Hadoop's, here or in "hdfs://nn", which is a folder of this host, and its file
-    system."""
+    """A fake of Hadoop's Path and of its file system. A path is local or in "hdfs://nn", which
+    stands for a folder of this host.
+    """
 
     def __init__(self, parent: object, name: str = ""):
         self.path = Path(urlparse(str(parent)).path) / name
@@ -69,7 +70,7 @@ class FakePath:
 
 
 class Jvm:
-    """Fakes of Hadoop's classes for forwarding tokens."""
+    """Fakes of the Hadoop classes that forwarding tokens uses."""
 
     def __init__(self, home: Path, secure: bool = True, keytab: bool = True):
         self.held, self.over = Credentials(), False
@@ -133,7 +134,7 @@ def forwarded(**values: Any) -> ForwardedTokens:
 
 @pytest.fixture(autouse=True)
 def variable(monkeypatch):
-    monkeypatch.setenv(VARIABLE, "")  # so that it is as before afterwards
+    monkeypatch.setenv(VARIABLE, "")  # so that it is restored afterwards
     monkeypatch.setattr(token_forwarder, "_forwarders", {})
     monkeypatch.setattr(token_forwarder, "_LEAST_LOOK_S", 0.02)
     monkeypatch.setattr(_core, "list_folder", list_here)
@@ -149,7 +150,7 @@ def jvm(tmp_path):
 
 def test_tokens_of_a_keytab_are_private_to_this_user(jvm):
     loan = forward_tokens(jvm.session("one"))
-    assert base64.b64decode(loan.tokens) == b"first"  # and not the application master's
+    assert base64.b64decode(loan.tokens) == b"first"  # not the application master's tokens
     assert loan.tokens not in repr(loan)
     file = Path(os.environ[VARIABLE])
     assert file.read_bytes() == b"first"
@@ -171,8 +172,8 @@ def test_newer_tokens_reach_the_driver_a_running_task_and_the_next_one(jvm):
     assert os.environ[VARIABLE] == str(own) and not task.parent.exists()
     assert sorted(os.listdir(folder)) == ["1.tokens", "2.tokens"]
     assert folder.stat().st_mode & 0o077 == 0
-    assert folder.with_name("deleted on exit").exists()  # by Hadoop, with the JVM
-    wait(lambda: forward_tokens(session).number == 2)  # known after HDFS has confirmed the file
+    assert folder.with_name("deleted on exit").exists()  # Hadoop deletes it when the JVM exits
+    wait(lambda: forward_tokens(session).number == 2)  # announced once HDFS has the file
     assert base64.b64decode(forward_tokens(session).tokens) == b"HDTS third"
 
 
@@ -211,12 +212,12 @@ def test_the_next_application_of_a_process_forwards_its_tokens(jvm, tmp_path):
     first = Path(os.environ[VARIABLE])
     jvm.over = True
     wait(lambda: not token_forwarder._forwarders and not first.parent.exists())
-    assert not os.environ.get(VARIABLE)  # those are no longer renewed
+    assert not os.environ.get(VARIABLE)  # because the tokens are no longer renewed
     other = Jvm(tmp_path)
     other.give("other")
     forward_tokens(other.session("five"))
     assert Path(os.environ[VARIABLE]).read_bytes() == b"other"
-    os.environ[VARIABLE] = "/of/the/user"  # from now on
+    os.environ[VARIABLE] = "/of/the/user"  # a user sets it
     other.give("newer")
     wait(lambda: forward_tokens(other.session("five")).number == 1)
     assert os.environ[VARIABLE] == "/of/the/user"
@@ -240,7 +241,7 @@ def test_a_users_token_file_is_kept_but_yarns_is_replaced(jvm, monkeypatch, file
     with token_scope(forward_tokens(session)):
         assert os.environ[VARIABLE] == "/of/the/user"
     jvm.over = True
-    wait(lambda: not token_forwarder._forwarders)  # it would set the variable, too
+    wait(lambda: not token_forwarder._forwarders)  # otherwise it would set the variable, too
     jvm.over = False
     monkeypatch.setenv(VARIABLE, file)
     loan = forward_tokens(session)
@@ -308,7 +309,7 @@ def test_a_corrupt_file_does_not_replace_valid_tokens(tmp_path, capfd, damaged):
 def test_yarns_tokens_precede_expired_forwarded_ones(monkeypatch, tmp_path):
     old = forwarded(forwarded_s=time.time() - 7200, folder=f"hdfs://nn{tmp_path}")
     with token_scope(old):
-        assert Path(os.environ[VARIABLE]).read_bytes() == b"forwarded"  # the only tokens there are
+        assert Path(os.environ[VARIABLE]).read_bytes() == b"forwarded"  # no others exist
     yarns = tmp_path / "container_tokens"
     yarns.write_text("yarn's")
     monkeypatch.setenv(VARIABLE, str(yarns))
@@ -316,10 +317,10 @@ def test_yarns_tokens_precede_expired_forwarded_ones(monkeypatch, tmp_path):
         file = Path(os.environ[VARIABLE])
         assert file != yarns and file.read_text() == "yarn's"
         (tmp_path / "part").write_text("HDTS newer")
-        (tmp_path / "part").rename(tmp_path / "1.tokens")  # a file of this name is complete
+        (tmp_path / "part").rename(tmp_path / "1.tokens")  # files are complete once renamed
         wait(lambda: file.read_text() == "HDTS newer")
     assert os.environ[VARIABLE] == str(yarns) and yarns.read_text() == "yarn's"
-    os.utime(yarns, (0, time.time() - 7 * 86_400))  # YARN renews them no longer
+    os.utime(yarns, (0, time.time() - 7 * 86_400))  # YARN has stopped renewing them
     with token_scope(forwarded(forwarded_s=time.time() - 7200)):
         assert Path(os.environ[VARIABLE]).read_bytes() == b"forwarded"
 
@@ -339,7 +340,7 @@ def test_a_host_that_cannot_store_tokens_uses_its_own(monkeypatch, tmp_path, cap
 
 
 class Shell:
-    """Hadoop's shell, without WebHDFS."""
+    """Hadoop's shell, used without WebHDFS."""
 
     settings: dict[str, str] = {}
 
@@ -368,7 +369,7 @@ def test_hadoops_shell_serves_where_webhdfs_does_not(tmp_path, monkeypatch):
         monkeypatch.setattr(forwarded_tokens, "_SHELL_LOOK_S", 0.02)
     assert Shell.settings == {"dfs.nameservices": "nn"}
     monkeypatch.setattr(forwarded_tokens, "HadoopShell", refuse)
-    once = [refuse]  # a NameNode that restarts, then serves again
+    once = [refuse]  # a NameNode that restarts, then works again
     monkeypatch.setattr(
         _core, "list_folder", lambda *a, **k: (once.pop() if once else list_here)(*a, **k)
     )

@@ -1,4 +1,4 @@
-"""init_process_group("hearth"): PyTorch's operations and what it trains with."""
+"""init_process_group("hearth"): PyTorch's operations and trainings that use it."""
 
 from __future__ import annotations
 
@@ -259,8 +259,8 @@ def test_a_checkout_has_the_entry_point_of_the_wheel():
     assert done.stdout.split() == ["hearth.torch.backend"], done.stderr
 
 
-# PyTorch 2.6 to 2.11 take a whole group instead of a backend. Here tensors of float64 stand for
-# those of a GPU, and Gloo for NCCL.
+# PyTorch 2.6 to 2.11 use a whole group instead of a backend. Here float64 tensors stand for tensors
+# of a GPU, and Gloo stands for NCCL.
 OLDER_GROUPS = """
 from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import fp16_compress_hook
 from torch.nn.parallel import DistributedDataParallel
@@ -333,7 +333,7 @@ def test_a_group_of_older_pytorch_gives_each_device_its_backend(ranks):
 
 
 class _Calls:
-    """Stands for a backend: notes what is called."""
+    """A fake backend that records calls."""
 
     def __init__(self):
         self.calls = []
@@ -375,7 +375,7 @@ def test_methods_of_an_older_group_go_to_the_backend_of_the_tensors_device(monke
     assert [len(calls.calls) for calls in (cpu, gpu)] == [1, 1]
     assert gpu.calls[0][1][0].device == torch.device("cuda", 1)
     assert [device.type for device in group._device_types] == ["cpu", "cuda"]
-    configuration = "cpu:hearth"  # whose error says how a group for GPUs is made
+    configuration = "cpu:hearth"  # for the error message
     group.allreduce([on_meta])
     assert [len(calls.calls) for calls in (cpu, gpu)] == [2, 1]
     assert [device.type for device in group._device_types] == ["cpu"]

@@ -1,4 +1,4 @@
-"""init_process_group("hearth"): ranks that are killed or out of step; what is left behind."""
+"""init_process_group("hearth"): ranks that are killed or out of step, and leftovers."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_killed_rank_fails_the_operations_of_the_others(ranks, shared, case):
     start = time.monotonic()
     errors = [ranks[0].say(rank) for rank in range(world - 1)]
     print(f"{case}: {(time.monotonic() - start) * 1e3:.0f} ms")
-    assert time.monotonic() - start < 60  # half of what an operation may take
+    assert time.monotonic() - start < 60  # half of an operation's time limit
     assert any(f"rank {world - 1}" in text for text in errors), errors
 
 
@@ -111,7 +111,7 @@ def test_a_destroyed_process_group_leaks_no_resources(ranks):
     ranks.append(Ranks(LEFTOVERS))
     for rank in range(2):
         before, after = ranks[0].say(rank)
-        # Eight groups were made in between; one descriptor of each would be seen.
+        # Eight groups were created in between; a leak of one descriptor each would be noticed.
         assert after[0] < before[0] + 4 and after[1] < before[1] + 4, (before, after)
 
 

@@ -1,4 +1,4 @@
-"""ctx.checkpoint(background=True): the state of the call, written while the program continues."""
+"""ctx.checkpoint(background=True) writes the state of the call while the program continues."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hearth.torch.part_states import copied
 
 @pytest.fixture
 def gate(monkeypatch):
-    """Checkpoints in the background are written once it is open."""
+    """An event; background checkpoints are not written before it is set."""
     gate, write = threading.Event(), checkpoint_files.write_whole
 
     def write_late(*args):
@@ -35,7 +35,7 @@ def test_a_background_save_has_the_state_of_the_call(tmp_path, gate):
     assert not tmp_path.joinpath("checkpoint-000001-step-1").exists()
     assert ctx.mgr.commits == 0
     gate.set()
-    assert ctx.restore(model=model) == 1  # it waits
+    assert ctx.restore(model=model) == 1  # restore() waits for the checkpoint
     assert ctx.mgr.commits == 1
     assert model.weight.item() == 3
 

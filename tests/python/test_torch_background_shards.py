@@ -11,7 +11,7 @@ from checkpoint_ranks import CONTEXT, SHARDED, needs_fsdp2, said
 from torch_ranks import Ranks, torch_ranks  # noqa: F401
 from webhdfs_server import WebHdfs
 
-# Threads of checkpoints write their files once the gate is open.
+# Checkpoint threads write their files only after the gate is open.
 GATE = """
 import glob, signal, threading
 from hearth.checkpoints.checkpoint_folder import CheckpointFolder
@@ -32,7 +32,7 @@ def ranks(torch_ranks, monkeypatch):  # noqa: F811
         begin = ranks_of_torch.START.replace('"hearth", timeout', f'"{backend}", timeout')
         monkeypatch.setattr(ranks_of_torch, "START", begin)
         whole = CONTEXT + GATE + SHARDED + program
-        # Optimizers import it, which takes longer than what is tested here.
+        # Optimizers import torch._dynamo, which takes longer than the tested steps.
         case = f'["{folder}"]'
         torch_ranks.append(Ranks(whole, world=world, case=case, package="torch._dynamo"))
         return torch_ranks[-1]
@@ -46,7 +46,7 @@ def names(folder):
 
 @pytest.fixture
 def stored(request, tmp_path):
-    """A folder by URI, and a function that lists it."""
+    """A folder's URI, and a function that lists the folder."""
     if request.param == "webhdfs":
         with WebHdfs() as server:
             files = server.files

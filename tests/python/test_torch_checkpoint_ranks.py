@@ -1,4 +1,4 @@
-"""ctx.checkpoint(), ctx.restore() and ctx.reduce_metrics() of several ranks."""
+"""ctx.checkpoint(), ctx.restore() and ctx.reduce_metrics() with several ranks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def ranks(torch_ranks, monkeypatch):  # noqa: F811
         begin = ranks_of_torch.START.replace('"hearth", timeout', f'"{backend}", timeout')
         monkeypatch.setattr(ranks_of_torch, "START", begin)
         case = json.dumps([str(folder) for folder in folders])
-        # Optimizers import it, which takes longer than what is tested here.
+        # Optimizers import torch._dynamo, which takes longer than the tested steps.
         package = "torch._dynamo"
         torch_ranks.append(Ranks(CONTEXT + program, world=world, case=case, package=package))
         return torch_ranks[-1]
@@ -50,7 +50,7 @@ def test_a_program_that_resumes_has_the_bits_of_an_unbroken_one(ranks, tmp_path,
     assert [each[:3] for each in unbroken] == [[0, 5, 1]] * 2
     assert [each[:3] for each in resumed] == [[5, 5, 0]] * 2
     assert [each[3:] for each in resumed] == [each[3:] for each in unbroken]
-    assert resumed[0][4] != resumed[1][4]  # each rank has different random numbers
+    assert resumed[0][4] != resumed[1][4]  # the ranks' random numbers differ
 
 
 def test_ranks_that_go_on_while_rank_0_writes_have_the_same_bits_when_resumed(ranks, tmp_path):
@@ -98,7 +98,7 @@ say([ctx.restore(model=model), model.weight.item(), ctx.mgr.warnings])
 
 
 def test_ranks_that_disagree_get_an_error_and_write_no_checkpoint(ranks, tmp_path):
-    # Each rank looks at the folder before its next call, without which no rank can write.
+    # Each rank looks at the folder before its next call, and without all calls no rank can write.
     program = """
 model, optimizer = make()
 def refused(call):

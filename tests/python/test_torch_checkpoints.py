@@ -1,4 +1,4 @@
-"""ctx.checkpoint() and ctx.restore() in a program of one rank."""
+"""ctx.checkpoint() and ctx.restore() in a program with one rank."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_a_checkpoint_whose_parts_have_two_steps_is_an_error(tmp_path):
 
 
 class Stateful:
-    """torch's protocol, and nothing else."""
+    """Implements only torch's protocol Stateful."""
 
     def __init__(self, state):
         self.state = state
@@ -179,7 +179,7 @@ def test_a_sealed_file_with_code_in_it_is_not_run(tmp_path, monkeypatch):
     ):
         alone("run", working_dir=str(tmp_path)).restore(custom=Stateful({}))
     assert not Path("made").exists()
-    assert pickle.loads(pickle.dumps(Malicious())) is None  # it would have
+    assert pickle.loads(pickle.dumps(Malicious())) is None  # loaded by pickle, it would have run
     assert Path("made").exists()
 
 

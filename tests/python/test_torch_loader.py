@@ -1,4 +1,4 @@
-"""A dataset's loader in PyTorch's own tools: DataLoader, its workers, distributed checkpoints."""
+"""A dataset's loader with PyTorch's tools: DataLoader, its workers, distributed checkpoints."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_collate_fn_and_map_make_tensors_in_processes():
 
     def spread(batch):
         numbers = batch[0]
-        turned = numbers[None].expand(3, -1).T  # neither contiguous nor with separate memory
+        turned = numbers[None].expand(3, -1).T  # not contiguous, and in shared memory
         return {"as": batch, "turned": turned, "one": numbers[0], "conj": batch[3].conj()}
 
     rows = rank_dataset(partitions_of(20), 0, 1)

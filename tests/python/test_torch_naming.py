@@ -1,4 +1,4 @@
-"""Names of what a DDP program reduces, in the timeline."""
+"""The names of a DDP program's reductions in the timeline."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_gradients_have_the_names_of_their_parameters(ranks, tmp_path, monkeypat
     ranks.append(Ranks(NAMED, case=case))
     first, second = (ranks[0].say(rank) for rank in range(2))
     assert first == second
-    assert first[3] == 2.0  # the last bias: each rank's two rows, averaged
+    assert first[3] == 2.0  # the last bias: the average over both ranks' two rows
     for process in timeline.read_all(tmp_path):
         names = [e["name"] for e in process.events if e.get("cat") == "collective"]
         assert sum("1.bias" in name or "0.weight" in name for name in names) >= 1, names
@@ -76,6 +76,6 @@ def test_a_hook_whose_reductions_follow_each_other(ranks, case):
     ranks.append(Ranks(POWER, case=case, seconds=20))
     first, second = (ranks[0].say(rank) for rank in range(2))
     assert first == second
-    # Of 4,096 weights: each rank's two rows, averaged (PowerSGD), or summed.
+    # 4,096 weights: both ranks' two rows, averaged (PowerSGD) or summed.
     wanted = 4096 * (6.0 if case == "twice" else 3.0)
     assert first[0] == pytest.approx(wanted, rel=1e-3)

@@ -1,4 +1,4 @@
-"""all_reduce of sparse tensors by "hearth": exact, as gloo's, and within the memory of the rows."""
+"""all_reduce of sparse tensors by "hearth": exactly like gloo's, in memory for the rows only."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ say(other)
 def test_a_sum_of_sparse_tensors_is_that_of_gloo(ranks, shared):
     ranks.append(Ranks(SUMS, world=3, shared=shared))
     refusals = [ranks[0].say(rank) for rank in range(3)]
-    # The others may first be notified that a rank has left.
+    # Some ranks may be notified first that another rank has left.
     assert any("all ranks must do the same" in text for text in refusals), refusals
     assert all("sparse(2) float32[" in text for text in refusals), refusals
 
@@ -96,7 +96,7 @@ say((peak() - before) >> 20)
 
 
 def test_memory_is_that_of_the_rows_and_not_of_the_table(ranks):
-    # Dense, the tensor would have 256 TiB; the rows of both ranks have 2.5 MB.
+    # As a dense tensor it would need 256 TiB, but the rows of both ranks have 2.5 MB.
     ranks.append(Ranks(MEMORY))
     assert all(ranks[0].say(rank) < 40 for rank in range(2))
 

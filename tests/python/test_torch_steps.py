@@ -1,4 +1,4 @@
-"""Disagreements of ranks of "hearth": shapes, types, steps; and ranks that leave and rejoin."""
+"""Ranks of "hearth" that disagree in shapes, types or steps, or leave and rejoin."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ say("done")
 
 
 def test_groups_are_created_and_destroyed_while_rank_0_serves_the_store(ranks):
-    with socket.socket() as kept:  # reserves the port; a server may still listen there
+    with socket.socket() as kept:  # reserves the port, where a server may still listen
         kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         kept.bind(("127.0.0.1", 0))
         ranks.append(Ranks(AGAIN, world=3, port=kept.getsockname()[1]))

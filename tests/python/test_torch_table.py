@@ -1,4 +1,4 @@
-"""Each function of torch.distributed by "hearth" and by gloo: by type, layout and group."""
+"""Each function of torch.distributed with "hearth" and with gloo, by type, layout and group."""
 
 from __future__ import annotations
 

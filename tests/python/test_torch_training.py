@@ -1,4 +1,4 @@
-"""The epochs of TorchEstimator on one rank and on two, without Spark."""
+"""The epochs of TorchEstimator on one and on two ranks, without Spark."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def make_line(width=1):
 
 
 class Two(nn.Module):
-    """Two inputs, two outputs."""
+    """A module with two inputs and two outputs."""
 
     def __init__(self):
         super().__init__()
@@ -81,7 +81,7 @@ def test_an_epoch_is_that_of_a_loop_written_by_hand():
         for batch in rows:
             loss = mse(model(batch["x"].float()), batch["y"].float())
             optimizer.zero_grad()
-            # The last one of an epoch is smaller, and has the weight of its rows.
+            # The last minibatch of an epoch is smaller, and its loss counts by its rows.
             loss.backward()
             optimizer.step()
             total += loss.item() * len(batch["x"])
@@ -93,7 +93,7 @@ def test_an_epoch_is_that_of_a_loop_written_by_hand():
 
 
 def test_accumulated_minibatches_are_one_of_all_their_rows():
-    """Five minibatches of 8, two or one in a step; compared with those of 16 rows at once."""
+    """Two minibatches of 8 per step, one in the last, against single minibatches of 16 rows."""
     small = trainer(accumulation=2, shuffle=False)
     small.fit(loader(40, shuffle=False))
     large = trainer(batch_size=16)
@@ -152,7 +152,7 @@ def test_metrics_of_validation_count_each_row_once():
 
 
 class MeanSquare(nn.Module):
-    """A metric like those of torchmetrics: a module that computes a tensor."""
+    """A metric in the style of torchmetrics: a module that computes a tensor."""
 
     def reset(self):
         self.sum, self.count = torch.tensor(0.0), 0
@@ -174,7 +174,7 @@ def test_metrics_that_are_modules_are_taken_as_instances_and_as_classes():
     one.fit(loader())
     row = one.history[-1]
     assert row["mse"] == row["again"] == pytest.approx(row["loss"], rel=1e-4)
-    assert not hasattr(own, "count")  # each pass over the rows has its own copy
+    assert not hasattr(own, "count")  # each pass over the rows uses a copy
 
 
 @pytest.mark.parametrize("how", [{"clip_norm": 0.01}, {"clip_value": 0.001}])
@@ -236,7 +236,7 @@ def test_schedulers_follow_epochs_or_steps_or_a_plateau():
 
 
 class Calls:
-    """Notes what it is called for; stops after the second epoch."""
+    """Records the calls that it gets; stops the training after the second epoch."""
 
     def __init__(self):
         self.seen = []
@@ -263,12 +263,12 @@ def test_callbacks_are_called_and_may_stop_the_training():
 
 
 class Stopped(Exception):
-    """The end of a training in the midst of it."""
+    """Ends a training in the middle."""
 
 
 @pytest.mark.parametrize("steps", [5, 7, 10])
 def test_a_training_resumes_from_its_parts(steps):
-    """Also in the midst of an epoch, of 5 steps: with the figures of the whole epoch."""
+    """Also in the middle of an epoch of 5 steps: its figures still cover the whole epoch."""
     kept = {}
 
     def keep(one, rows):
@@ -315,7 +315,7 @@ def test_a_training_begins_with_the_weights_that_it_is_given():
 
 
 def test_a_transformation_changes_batches_and_keeps_the_rows_that_count():
-    """12 rows in steps of 8, on a rank that takes as many steps as one with 20 rows."""
+    """12 rows in batches of 8, on a rank that takes as many steps as another one with 20 rows."""
     from hearth.ml.training_spec import loader_map
 
     seen = []
@@ -364,7 +364,7 @@ say([[w.tolist() for w in own.weights(one)], one.history, one.run["step"]])
 @pytest.mark.torch
 @pytest.mark.parametrize(("accumulation", "stop_on"), [(3, -1), (2, 1)])
 def test_ranks_with_different_rows_train_on_the_mean_over_all_of_them(ranks, accumulation, stop_on):
-    """22 and 15 rows: three minibatches each, of which the last of rank 1 is all repetition."""
+    """22 and 15 rows: three minibatches each, of which rank 1's last has only repeated rows."""
     ranks.append(Ranks(TWO_RANKS, case=f"[{accumulation}, {stop_on}]"))
     results = [ranks[0].say(rank) for rank in (0, 1)]
     assert results[0][0] == results[1][0]
@@ -381,4 +381,4 @@ def test_ranks_with_different_rows_train_on_the_mean_over_all_of_them(ranks, acc
         for own, other in zip(weights(alone), results[0][0], strict=True):
             torch.testing.assert_close(own, torch.tensor(other), rtol=1e-5, atol=1e-6)
     else:
-        assert results[0][2] == 4  # two steps of each epoch
+        assert results[0][2] == 4  # two steps in each epoch

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.torch
 
 
 def test_a_closed_notifier_has_ended_its_threads():
-    """Also that of an operation of a callback."""
+    """Including the thread of an operation that a callback started."""
     before = threading.active_count()
     notifier, ended = Notifier(), threading.Event()
     outer, nested = torch.futures.Future(), torch.futures.Future()

@@ -1,4 +1,4 @@
-"""Any end of a trainer is reported in one line that names rank and host."""
+"""However a trainer ends, one line that names rank and host reports it."""
 
 import sys
 
@@ -24,7 +24,7 @@ def send(**event):
 
 @pytest.fixture
 def start(tmp_path, monkeypatch):
-    """Starts a fake of the program that runs `body`."""
+    """Starts a fake trainer that runs `body`."""
     started = []
 
     def start(body):
@@ -86,7 +86,7 @@ def test_a_missing_program_is_an_error(monkeypatch):
 
 
 def test_closing_ends_a_running_trainer(start):
-    trainer = start("channel.readline()")  # returns when the channel is closed
+    trainer = start("channel.readline()")  # returns once the channel is closed
     trainer.close()
     with pytest.raises(RankError, match="status 0"):
         trainer.wait()

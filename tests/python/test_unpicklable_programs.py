@@ -1,4 +1,4 @@
-"""A main function that cannot be pickled: the error names the variable."""
+"""If a main function cannot be pickled, the error names the variable."""
 
 from __future__ import annotations
 

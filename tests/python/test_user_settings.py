@@ -1,4 +1,4 @@
-"""The user's Spark settings are kept, combined with those of Hearth's sessions."""
+"""The user's Spark settings are kept and combined with those of Hearth's sessions."""
 
 import pytest
 
@@ -11,7 +11,7 @@ DRIVER, EXECUTOR = "spark.driver.extraJavaOptions", "spark.executor.extraJavaOpt
 
 @pytest.fixture
 def defaults(tmp_path, monkeypatch):
-    """Writes spark-defaults.conf."""
+    """Returns a function that writes spark-defaults.conf."""
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
     monkeypatch.delenv("PYSPARK_SUBMIT_ARGS", raising=False)
     return (tmp_path / "spark-defaults.conf").write_text

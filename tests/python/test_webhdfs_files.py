@@ -1,5 +1,6 @@
-"""The core's files in HDFS through Python, where the server is a thread of this very process: a
-call that kept Python's lock while it waits would wait for ever."""
+"""The core's files in HDFS through Python. The server is a thread of this process, so a call that
+blocked while holding the GIL would never return.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ def test_an_output_file_that_is_dropped_lets_other_threads_go_on(hdfs):
     file = _core.OutputFile(f"{hdfs.uri}/a")
     file.append(b"never seen")
     assert len(hdfs.files) == 1
-    del file  # deletes the hidden file on the server
+    del file  # must delete the hidden file on the server
     gc.collect()
     assert hdfs.files == {}
 
@@ -97,7 +98,7 @@ def test_no_append_of_tensorflow_is_made_twice(hdfs):
 
     def after(operation: str, path: str) -> object:
         if operation == "APPEND" and len(appends) == 1:
-            # Executed, but neither its response nor the file's size arrives.
+            # The request is executed, but its response and the file's size do not arrive.
             refused.append((403, refusal("AccessControlException")))
             return None
         return NotImplemented

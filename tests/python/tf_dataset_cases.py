@@ -1,4 +1,4 @@
-"""as_tf_dataset(): the loader's position and its epochs through tf.data."""
+"""as_tf_dataset(): the loader's position and epochs, as seen through tf.data."""
 
 from __future__ import annotations
 

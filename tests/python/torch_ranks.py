@@ -1,4 +1,4 @@
-"""Processes that are ranks of one process group "hearth", by a store of PyTorch's."""
+"""Processes that are ranks of one process group "hearth", connected by PyTorch's store."""
 
 from __future__ import annotations
 
@@ -44,8 +44,9 @@ class Ranks(RankPrograms):
         port=0,
         package="torch.distributed",
     ):
-        """`port`: where rank 0 opens the store itself, as without torchrun; `package`: what the
-        ranks have imported when they begin."""
+        """`port`: where rank 0 itself opens the store, as without torchrun. `package`: the package
+        that the ranks' process has imported already.
+        """
         from torch.distributed import TCPStore
 
         super().__init__(package)
@@ -60,7 +61,7 @@ class Ranks(RankPrograms):
 
 @pytest.fixture
 def torch_ranks() -> Iterator[list[Ranks]]:
-    """A list whose ranks are ended with the test."""
+    """A list; ranks in it are ended after the test."""
     started: list[Ranks] = []
     yield started
     for each in started:

@@ -1,4 +1,4 @@
-"""A stand-in for HDFS over HTTP: NameNode and DataNode at one port, files in memory."""
+"""A stand-in for HDFS over HTTP: NameNode and DataNode on one port, files in memory."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 
 class WebHdfs:
-    """A context manager; `files` are its bytes by path."""
+    """A context manager that runs the server; `files` maps paths to contents."""
 
     def __init__(self) -> None:
         self.files: dict[str, bytes] = {}
         self.asked: list[str] = []
-        # Gets operation and path; an answer (status, body), None to drop the connection, or
-        # NotImplemented for the server's own. `after` is asked when that has been carried out.
+        # A hook (operation, path) called before a request is executed. It returns the response
+        # (status, body), None to drop the connection, or NotImplemented for the normal response.
+        # `after` is the same, called once the request has been executed.
         self.before: Callable[[str, str], object] = lambda operation, path: NotImplemented
         self.after: Callable[[str, str], object] = self.before
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
@@ -33,7 +34,7 @@ class WebHdfs:
         self._server.server_close()
 
     def _statuses(self, folder: str) -> list[dict[str, object]]:
-        """Statuses of the entries of a folder, which exists as long as there is a file below it."""
+        """Statuses of a folder's entries; a folder exists while there is a file below it."""
         head = f"{folder.rstrip('/')}/"
         inside = [name.removeprefix(head) for name in self.files if name.startswith(head)]
         folders = {name.partition("/")[0]: 0 for name in inside if "/" in name}
@@ -49,7 +50,7 @@ class WebHdfs:
         ]
 
     def answer(self, operation: str, path: str, query: dict[str, str], body: bytes) -> object:
-        """Status and body."""
+        """Executes a request; returns status and body."""
         there = path in self.files
         if operation == "GETFILESTATUS" and there:
             size = len(self.files[path])
@@ -96,7 +97,7 @@ def _json(name: str, **members: object) -> str:
 def _handler(hdfs: WebHdfs) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
-        disable_nagle_algorithm = True  # the head of an answer and its body are two writes
+        disable_nagle_algorithm = True  # headers and body are two writes
 
         def log_message(self, *_: object) -> None:
             pass

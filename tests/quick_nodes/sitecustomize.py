@@ -1,14 +1,14 @@
 """Hides scikit-learn and Matplotlib from Keras in the tests' nodes.
 
-Keras imports them if they are installed; without them a node takes a third less of the 5 s of
-processor time to import TensorFlow.
+Keras imports them if they are installed. Without them, importing TensorFlow takes a node a third
+less of its 5 s of processor time.
 """
 
 import sys
 
 
 class _NotForKeras:
-    """A finder that refuses both while a module of Keras is being imported."""
+    """A finder that hides both packages while a module of Keras is being imported."""
 
     @staticmethod
     def find_spec(name, path=None, target=None):

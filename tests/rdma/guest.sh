@@ -1,10 +1,10 @@
 #!/bin/bash
-# In the guest: a Soft-RoCE device, then tests of the collective and of trainings over it by rc queue
-# pairs. Fails where the device did not carry them.
+# Runs in the guest: creates a Soft-RoCE device, then tests the collective and trainings over its rc
+# queue pairs. Fails if the device did not carry their packets.
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin
 modules=/mnt/checkout/$HEARTH_BUILD/hearth
 port=/sys/class/infiniband/rxe0/ports/1
-# Programs look for their libraries by the checkout's path, which may be below /tmp.
+# Programs find their libraries by the checkout's path, which may be below /tmp.
 [ -d "$HEARTH_CHECKOUT" ] || { mkdir -p "$HEARTH_CHECKOUT" && mount --bind /mnt/checkout "$HEARTH_CHECKOUT"; }
 
 ulimit -l unlimited
@@ -17,8 +17,8 @@ until grep -q ACTIVE $port/state; do sleep 0.1; done
 echo "guest: $(uname -r), $(rdma link)"
 
 packets() { cat $port/hw_counters/sent_pkts; }
-# check NAME PACKETS MODULE FILTER [SECONDS]: these tests pass within so many and send at least so many
-# packets by the device.
+# check NAME PACKETS MODULE FILTER [SECONDS]: these tests must pass within SECONDS, and must send at
+# least PACKETS packets through the device.
 check() {
   local before; before=$(packets)
   local start=$SECONDS
@@ -28,20 +28,20 @@ check() {
   ((sent >= $2)) || { echo "$1: fewer than $2 packets: something else carried the messages"; exit 1; }
 }
 
-# UCX before 1.18 drops all packets of ud queue pairs, which set the others up, on Soft-RoCE.
+# On Soft-RoCE, UCX before 1.18 drops all packets of ud queue pairs, which set up the rc ones.
 export UCX_UD_VERBS_ETH_DGID_CHECK=n UCX_NET_DEVICES=rxe0:1
 export HEARTH_TEST_UCX_TLS=rc_verbs,ud_verbs
 if [ "$HEARTH_SUITE" = whole ]; then
   check 'the whole suite' 10000 collective '*Conformance*/Ucx*:*Failures*/Ucx*' 3000
   exit 0
 fi
-# A few of each: a group takes seconds to connect on emulated processors. The whole suite runs over
-# UCX's tcp in `make test`, and here in `make soak-rdma`.
+# Only a few of each suite, because a group takes seconds to connect on emulated processors. The whole
+# suite runs over UCX's tcp in `make test`, and in this guest in `make soak-rdma`.
 check operations 500 collective '*Conformance.AllReduceSumsFloat32/Ucx2:*Conformance.AllGather*/Ucx3'
 check failures 10 collective '*/Failures.APeerThatLeaves*/Ucx'
 check choice 10 collective 'Transport.BetweenHostsIsRdmaByADevice'
 
-# Ranks of one host use RDMA only on request.
+# Ranks on one host use RDMA only if asked to.
 export HEARTH_TRANSPORT=rdma UCX_TLS=$HEARTH_TEST_UCX_TLS OMP_NUM_THREADS=1
 check 'LeNet on two ranks' 1000 trainer 'ExactnessTest.LeNetOnTwoRanksEqualsOneProcess'
 check 'a killed rank' 30 trainer 'TrainerFaultsTest.AKilledPeerIsReportedWithItsRankWithinASecond'

@@ -1,4 +1,4 @@
-"""The boot image of the RDMA guest: Debian's kernel and busybox, fetched once and unpacked."""
+"""The RDMA guest's boot image: Debian's kernel and busybox, downloaded once and unpacked."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-# Soft-RoCE also needs crc32_generic, without a declared dependency.
+# rdma_rxe (Soft-RoCE) needs crc32_generic, too, but does not declare the dependency.
 _MODULES = ["virtio_pci", "9pnet_virtio", "9p", "crc32_generic", "ib_uverbs", "rdma_rxe", "veth"]
 _FETCH_S = 600.0
 
@@ -52,7 +52,7 @@ def _run(*command: str, cwd: Path) -> str:
 
 
 def _kernel_package(folder: Path) -> str:
-    """The package behind linux-image-amd64; the cloud kernels have neither rdma_rxe nor 9p."""
+    """The package that linux-image-amd64 depends on; the cloud kernels lack rdma_rxe and 9p."""
     depends = _run("apt-cache", "depends", "linux-image-amd64", cwd=folder)
     found = re.search(r"Depends: (linux-image-\S+)", depends)
     if found is None:
@@ -74,18 +74,18 @@ def _make(folder: Path) -> None:
 
 
 def _write_vmlinux(vmlinuz: Path, vmlinux: Path) -> None:
-    """Unpacks the kernel, as the emulated processor is slow; qemu boots it directly (PVH)."""
+    """Unpacks the kernel, which would be slow in the emulator; qemu boots it directly (PVH)."""
     data = vmlinuz.read_bytes()
     start = data.index(b"\xfd7zXZ\x00")
     vmlinux.write_bytes(lzma.LZMADecompressor().decompress(data[start:]))
 
 
 def _in_order(modules: dict[str, Path]) -> list[Path]:
-    """The modules that are needed, each after those on which it depends."""
+    """The needed modules, each after its dependencies."""
     order: dict[str, Path] = {}
 
     def add(name: str) -> None:
-        if name in order or name not in modules:  # those that are not there are built in
+        if name in order or name not in modules:  # missing modules are built into the kernel
             return
         found = re.search(rb"\0depends=([^\0]*)\0", modules[name].read_bytes())
         for dependency in found[1].decode().split(",") if found else []:
@@ -110,7 +110,7 @@ def _write_initramfs(unpacked: Path, initramfs: Path) -> None:
 
 
 def _cpio(entries: list[tuple[str, int, bytes]]) -> bytes:
-    """An archive in the kernel's format "newc"."""
+    """An archive in the kernel's "newc" format."""
     archive = bytearray()
     for inode, (name, mode, data) in enumerate(entries, 1):
         fields = (inode, mode, 0, 0, 1, 0, len(data), 0, 0, 0, 0, len(name) + 1, 0)

@@ -1,6 +1,6 @@
 #!/bin/busybox sh
-# The guest's first process: loads the modules, takes the host's / as a read-only root, runs
-# guest.sh there and turns the machine off. The output of guest.sh is returned in the share `out`.
+# The guest's first process: loads the modules, mounts the host's / as a read-only root, runs guest.sh
+# in it, and turns the machine off. The share `out` returns guest.sh's output.
 box=/bin/busybox
 $box mount -t proc proc /proc; $box mount -t sysfs sysfs /sys; $box mount -t devtmpfs dev /dev
 for module in $($box cat /modules/order); do $box insmod /modules/$module || echo "insmod $module failed"; done

@@ -45,7 +45,7 @@ def _text(path: Path) -> str:
 
 
 def main(build: str, suite: str = "short") -> int:
-    """Boots the guest, prints its log, and returns its exit status. `suite`: of _LIMITS_S."""
+    """Boots the guest, prints its log, and returns its exit status. `suite`: a key of _LIMITS_S."""
     try:
         image = guest_image.image()
     except RuntimeError as error:

@@ -1,7 +1,7 @@
-"""Caffe's trainings for kills.py: as many ranks after each kill, or others.
+"""Caffe's trainings for kills.py, with the same or other ranks after each kill.
 
-With other ranks a training begins the epoch again (docs/format_snapshot.md): what had been taken
-of it is counted apart, as rows given again.
+With other ranks a training starts the epoch again (docs/format_snapshot.md). The rows that it had
+taken of that epoch are counted separately, as rows given again.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ _STEPS_PER_KILL = 60
 
 
 class CaffeCell:
-    """One source and way to resume, in a separate folder."""
+    """One source and one way to resume, in a separate folder."""
 
     def __init__(self, spark: Any, rows: Any, folder: Path, chance: random.Random, world: int):
-        """`rows`: a DataFrame of ids and x, or the URI of Parquet files."""
+        """`rows`: a DataFrame with ids and x, or the URI of Parquet files."""
         self._spark, self._rows, self._chance, self._world = spark, rows, chance, world
         self._folder = folder
 
     def run(self, kills: int, row_count: int, others: bool) -> dict[str, Any]:
-        """The training without kills, then with so many."""
+        """Trains without kills, then with `kills` kills; returns the record for the JSON file."""
         names = [self._chance.choice(sorted(KINDS)) for _ in range(kills)]
         uri = self._rows if isinstance(self._rows, str) else "file:/none"
         settings = {"max_iter": 100 + _STEPS_PER_KILL * kills, "source": uri, "pace_s": 0.005}
@@ -61,7 +61,7 @@ class CaffeCell:
     def _killed(
         self, net: CountedNet, names: list[str], others: bool, threads: list[TrainingFaults]
     ) -> str:
-        """The hash of the model; adds its fault threads to `threads`."""
+        """Trains with kills; returns the model's hash. Adds its fault threads to `threads`."""
         kinds, seed = [KINDS[name] for name in names], self._chance.randrange(1 << 30)
         if not others:
             threads.append(TrainingFaults(net, self._world, kinds, seed))
@@ -73,7 +73,7 @@ class CaffeCell:
             try:
                 return self._train(net, threads[-1], world, maxRestarts="0", **_resume(net))
             except RuntimeError:
-                if not threads[-1].recoveries:  # there was no kill
+                if not threads[-1].recoveries:  # otherwise it failed without a kill
                     raise
         net.begin(len(kinds))
         quiet = TrainingFaults(net, self._world, [], seed)
@@ -93,7 +93,7 @@ class CaffeCell:
 
 
 class _Once(TrainingFaults):
-    """Kills a training once; it must not restart."""
+    """Kills a training once; the training must not restart."""
 
     def __init__(self, net: CountedNet, world: int, kind: str, seed: int, generation: int):
         super().__init__(net, world, [kind], seed)
@@ -106,7 +106,7 @@ class _Once(TrainingFaults):
 
 
 def _resume(net: CountedNet) -> dict[str, str]:
-    """Flags that name the newest snapshot; empty without one."""
+    """Flags that select the newest snapshot; empty if there is none."""
     found = [int(f.stem.rpartition("_")[2]) for f in net.folder.glob("counted_iter_*.solverstate")]
     if not found:
         return {}
@@ -115,5 +115,5 @@ def _resume(net: CountedNet) -> dict[str, str]:
 
 
 def _unfinished(segment: list[list[int]], rows: int) -> int:
-    """Rows that a segment has taken of an epoch that it did not end."""
+    """The number of rows that a segment has taken of its last, incomplete epoch."""
     return sum(map(len, segment)) % rows

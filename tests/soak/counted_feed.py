@@ -1,8 +1,8 @@
-"""A main function for TensorFlow's side whose model is the list of the rows that it was given.
+"""A main function for TensorFlow's feeds whose "model" is the list of the rows that it received.
 
-It keeps its model now and then and commits. After a restart it leaves out the rows that a kept
-model of an earlier life holds, as the contract says that a partition that is not safe comes again
-as a whole. What it is given twice in one life is in the model twice.
+It saves this model at intervals, and commits. After a restart it skips rows that a saved model of
+an earlier start contains, because by contract an uncommitted partition is sent again completely. A
+row that is received twice in one start is in the model twice.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from counted_net import Tally
 
 @dataclass(frozen=True)
 class FeedPlan:
-    """Parameters of the nodes."""
+    """The nodes' parameters."""
 
     folder: str
     batch: int
@@ -29,7 +29,7 @@ class FeedPlan:
 
 
 def learn(plan: FeedPlan, ctx: Any) -> None:
-    """The main function."""
+    """Takes rows, and saves the model every few batches."""
     folder, name = Path(plan.folder), f"{ctx.job_name}{ctx.task_index}"
     kept = _kept_before(folder, ctx.restart_count)
     known = {row for rows in kept.values() for row in rows}
@@ -58,7 +58,7 @@ def learn(plan: FeedPlan, ctx: Any) -> None:
 
 
 def _kept_before(folder: Path, restart_count: int) -> dict[str, list[int]]:
-    """The rows of each node's model, as the lives before this one kept them."""
+    """The rows in each node's model, as saved by earlier starts."""
     kept = {}
     for file in folder.glob("model-*"):
         life, before, own = json.loads(file.read_text(encoding="utf-8"))
@@ -67,12 +67,12 @@ def _kept_before(folder: Path, restart_count: int) -> dict[str, list[int]]:
 
 
 def rows_given(folder: Path) -> int:
-    """Number of rows delivered to the nodes so far, over all restarts."""
+    """The number of rows delivered to the nodes so far, over all restarts."""
     return sum(file.read_bytes().count(b"\n") for file in folder.glob("given-*"))
 
 
 def tally(folder: Path, rows: int, epochs: int) -> Tally:
-    """Counts lost and doubled ids of 0 .. rows * epochs - 1."""
+    """Counts lost and doubled ids among 0 .. rows * epochs - 1."""
     learned: Counter[int] = Counter()
     for file in folder.glob("model-*"):
         _, before, own = json.loads(file.read_text(encoding="utf-8"))

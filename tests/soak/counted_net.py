@@ -1,8 +1,8 @@
 """A small net whose training records how often it has trained on each row.
 
-The net counts its iterations in a parameter, so that a layer knows which one it is in after any
-restart; that layer records the ids of the rows. Of an iteration that was done more than once the
-last generation's counts: its update is in the final model, the others were rolled back.
+The net counts its iterations in a parameter, so that a layer knows the iteration after any restart;
+this layer records the ids of the rows. If an iteration was done more than once, only the last
+generation's counts: its update is in the final model, the others were rolled back.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ solver_mode: CPU
 
 @dataclass(frozen=True)
 class Tally:
-    """Rows that were missing from an epoch, and rows that came once more in it."""
+    """Numbers of epochs, of rows missing from an epoch, and of repeated rows in an epoch."""
 
     epochs: int
     lost: int
@@ -78,10 +78,10 @@ class Tally:
 
 
 class CountedNet:
-    """One training's files, in a separate folder."""
+    """The files of one training, in a separate folder."""
 
     def __init__(self, folder: Path, rows: int, batch: int, max_iter: int, **other: Any):
-        """`other`: snapshot (interval), source (Parquet files), pace_s (of a forward)."""
+        """`other`: snapshot (interval), source (Parquet files), pace_s (seconds per forward)."""
         self.folder = folder
         self.rows = rows
         folder.mkdir(parents=True)
@@ -92,13 +92,13 @@ class CountedNet:
         self.begin(0)
 
     def begin(self, generation: int) -> None:
-        """The trainers that start from now on are of this generation."""
+        """Sets the generation of the trainers that start from now on."""
         new = self.folder / "generation.new"
         new.write_text(str(generation), encoding="utf-8")
         new.replace(self.folder / "generation")
 
     def clear(self) -> None:
-        """Forgets a training, for another one that is to write the same model."""
+        """Deletes a training's files, before another training that must write the same model."""
         for pattern in ("????-*", "counted_iter_*", "model.caffemodel"):
             for file in self.folder.glob(pattern):
                 file.unlink()
@@ -111,7 +111,7 @@ class CountedNet:
         return Config(spark, {"conf": str(solver), "model": f"file:{model}", **flags})
 
     def progress(self, generation: int) -> dict[str, int]:
-        """The iteration that each recorder of a generation is in."""
+        """The iteration that each recorder of a generation has reached."""
         last = {}
         for file in self.folder.glob(f"{generation:04d}-*"):
             lines = file.read_bytes()[-65536:].split(b"\n")
@@ -120,11 +120,11 @@ class CountedNet:
         return last
 
     def learned(self) -> list[list[int]]:
-        """The ids of each iteration, as the final model has learned from them."""
+        """The ids of each iteration, as far as they are in the final model."""
         return [ids for part in self.learned_by_run() for ids in part]
 
     def learned_by_run(self) -> list[list[list[int]]]:
-        """The same, in a list for each generation from which an iteration counts."""
+        """The same, in one list for each generation whose iterations count."""
         by_iteration: dict[int, tuple[int, list[int]]] = {}
         for file in sorted(self.folder.glob("????-*")):
             generation = int(file.name[:4])
@@ -143,7 +143,7 @@ class CountedNet:
 
 
 def tally(iterations: list[list[int]], rows: int) -> Tally:
-    """Counts epoch by epoch; an epoch ends after `rows` rows."""
+    """Counts per epoch; an epoch ends after `rows` rows."""
     epochs = lost = doubled = 0
     seen: Counter[int] = Counter()
     for ids in iterations:

@@ -1,4 +1,4 @@
-"""Main functions that train on ctx.dataset() and record the rows of each step: PyTorch, Keras."""
+"""Main functions for PyTorch and Keras that train on ctx.dataset() and record each step's rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from counted_steps import Recorder
 
 @dataclass(frozen=True)
 class Training:
-    """Parameters of the ranks; `first_life`: the number of this run's first start."""
+    """Parameters of the ranks; `first_life`: the number of the run's first start."""
 
     folder: str
     epochs: int
@@ -25,13 +25,13 @@ class Training:
     pace_s: float = 0.01
 
     def last_epoch(self) -> int:
-        """The number of epochs; the file "epochs" in the folder may lower it while it runs."""
+        """The number of epochs, which the file "epochs" in the folder may lower during the run."""
         file = Path(self.folder, "epochs")
         return int(file.read_text(encoding="ascii")) if file.exists() else self.epochs
 
 
 def train_torch(training: Training, ctx: Any) -> None:
-    """A DDP program with momentum and dropout, that resumes from its own checkpoints."""
+    """A DDP program with momentum and dropout that resumes from its own checkpoints."""
     import torch
     import torch.distributed as dist
     from torch.nn.functional import dropout
@@ -43,7 +43,7 @@ def train_torch(training: Training, ctx: Any) -> None:
     model = DistributedDataParallel(torch.nn.Linear(8, 1))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
 
-    def noisy(batch: Any, seeds: Any) -> Any:  # drawn from the seeds of the rows
+    def noisy(batch: Any, seeds: Any) -> Any:  # computes noise from the rows' seeds
         return {**batch, "x": batch["x"] + torch.from_numpy(seeds % 97 / 970).float()}
 
     loader = ctx.dataset("train", training.batch, uneven="weight", seed=5, map=noisy)
@@ -70,9 +70,9 @@ def train_torch(training: Training, ctx: Any) -> None:
 
 
 def train_keras(training: Training, ctx: Any) -> None:
-    """model.fit() with the collective's gradients; rank 0 keeps variables and position together.
+    """Runs model.fit() with the collective's gradients; rank 0 saves variables with the position.
 
-    It ends after the first step past the last epoch, as fit() counts its own steps.
+    It ends after the first step past the last epoch, because fit() counts only its own steps.
     """
     import keras
     import numpy as np
@@ -112,7 +112,7 @@ def train_keras(training: Training, ctx: Any) -> None:
             self.model.stop_training = state["epoch"] >= training.epochs
             time.sleep(training.pace_s)
             if step % training.keep_every == 0:
-                met("recorded")  # by all ranks: a kept step that one has not recorded looks lost
+                met("recorded")  # all ranks recorded: a saved but unrecorded step looks lost
                 if hvt.rank() == 0:
                     values = [np.asarray(variable) for variable in variables]
                     kept.with_suffix(".new").write_bytes(pickle.dumps((step, values, state)))
@@ -127,7 +127,7 @@ def train_keras(training: Training, ctx: Any) -> None:
 
 
 def _noting(dataset: Any, given: list[Any]) -> Any:
-    """The dataset, which notes the ids and weights of each batch that it gives."""
+    """Makes the dataset note the ids and weights of each batch that it returns."""
     take, begin = dataset._chosen, dataset._seek
 
     def chosen(batch: dict[str, Any]) -> Any:

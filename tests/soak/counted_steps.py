@@ -1,7 +1,7 @@
 """Records and counts the rows of each training step, over all starts of the ranks.
 
-Each rank appends one line per step to the file "LIFE-RANK" of its start. A start that resumes after
-step n discards all later steps that earlier starts have recorded.
+Each rank appends one line per step to its start's file "LIFE-RANK". A start that resumes after step
+n discards all later steps that earlier starts have recorded.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from counted_net import Tally
 
 
 class Recorder:
-    """The lines of one rank in one start. A line is one write, so a killed process leaves none
-    that counts but is cut off."""
+    """The lines of one rank in one start. Each line is a single write, so a process killed in it
+    leaves an incomplete line, which does not count.
+    """
 
     def __init__(self, folder: str, life: int, rank: int, begin: int):
-        """`begin`: the step that the start resumes after."""
+        """`begin`: the step after which the start resumes."""
         path = Path(folder, f"{life:05d}-{rank}")
         self._file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_APPEND)
         self._write(begin)
@@ -34,7 +35,7 @@ class Recorder:
 
 
 def lives(folder: Path) -> dict[int, list[list[Any]]]:
-    """The lines of all ranks of each start, in the order of the starts."""
+    """The lines of each start's ranks, in the order of the starts."""
     found: dict[int, list[list[Any]]] = {}
     for file in sorted(folder.glob("?????-*")):
         lines = file.read_text(encoding="utf-8").split("\n")[:-1]
@@ -43,7 +44,7 @@ def lives(folder: Path) -> dict[int, list[list[Any]]]:
 
 
 def progress(folder: Path) -> tuple[int, int, int]:
-    """(number of the last start, how many of its ranks have taken a step, its last step)."""
+    """(number of the last start, number of its ranks that have taken a step, its last step)."""
     started = lives(folder)
     if not started:
         return -1, 0, 0
@@ -54,8 +55,7 @@ def progress(folder: Path) -> tuple[int, int, int]:
 
 
 def tally(folder: Path, rows: int, epochs: int) -> Tally:
-    """Counts what the last model has learned from: rows that an epoch lacks, and that it has more
-    than once."""
+    """Counts lost and repeated rows in the epochs that the last model has learned."""
     kept: dict[int, list[list[Any]]] = {}
     for lines in lives(folder).values():
         begin = max((line[0] for line in lines if len(line) == 1), default=0)

@@ -1,10 +1,11 @@
 """Random deliveries of datasets: sends three frames to two ranks while tasks fail, are killed, or
 are so slow that Spark speculates; counts rows lost and doubled.
 
-All runs share a Master and two Workers with different addresses, as Spark starts no second copy of
-a task on the same host. The second Worker's Python has another host name, so its tasks send rows to
-the ranks of the first one over TCP. `deliveries.py --seeds 5 17` repeats two runs, `--runs 12` does
-12 new ones. An executor has one slot, so datasets are sent one by one; more with `--slots`.
+All runs share a Master and two Workers with different addresses, because Spark starts no second
+copy of a task on the same host. The second Worker's Python has another host name, so its tasks send
+rows over TCP to the ranks on the first one. `deliveries.py --seeds 5 17` repeats two runs, `--runs
+12` does 12 new ones. An executor has one slot, so datasets are sent one by one; `--slots` allows
+more.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ ORDERS = ("at once", "last first")
 _FAULTS = ("", "", "", "fails", "is killed", "is slow")
 _SLOW_S = 3.0
 SECOND_HOST = "127.0.0.2"
-# The name of a host decides whether rows go by shared memory or TCP.
+# The host name decides whether rows use shared memory or TCP.
 _HOST_NAMES = f"""
 import os, socket
 if os.environ.get("SPARK_LOCAL_IP") == "{SECOND_HOST}":
@@ -48,17 +49,17 @@ if os.environ.get("SPARK_LOCAL_IP") == "{SECOND_HOST}":
 
 @dataclass(frozen=True)
 class Run:
-    """The delivered rows, and the injected faults."""
+    """The rows to deliver, and how the program reads them."""
 
     seed: int
-    order: str  # in which the program reads
+    order: str  # in which the program reads the datasets
     rows: int
     partitions: int
-    arrow_rows: int  # of a batch that Spark hands over
+    arrow_rows: int  # per batch that Spark passes on
 
 
 def run_of(seed: int) -> Run:
-    """The run of a seed."""
+    """The run that a seed determines."""
     r = random.Random(seed)
     return Run(
         seed=seed,
@@ -70,9 +71,9 @@ def run_of(seed: int) -> Run:
 
 
 def with_faults(seed: int, folder: str, batches: Iterator[Any]) -> Iterator[Any]:
-    """The batches of a partition; its first attempt may fail, be killed, or be slow, half through.
+    """The batches of a partition; its first attempt may fail, be killed or be slow in the middle.
 
-    Each attempt leaves a file "PARTITION-ATTEMPT" in `folder`.
+    Each attempt creates a file "PARTITION-ATTEMPT" in `folder`.
     """
     from pyspark import TaskContext
 
@@ -94,8 +95,9 @@ def with_faults(seed: int, folder: str, batches: Iterator[Any]) -> Iterator[Any]
 
 
 def take_all(job: tuple[str, str], ctx: Any) -> None:
-    """Reads all three datasets and notes the ids: "train" for two epochs during one of "pairs",
-    with whole evaluations in between. "last first": begins with the dataset that comes last."""
+    """Reads all three datasets and notes the ids: two epochs of "train" during one of "pairs", with
+    complete evaluations in between. With "last first" it begins with the last dataset.
+    """
     import torch.distributed as dist
 
     folder, order = job
@@ -129,7 +131,7 @@ def take_all(job: tuple[str, str], ctx: Any) -> None:
 
 
 def frames_of(run: Run, spark: Any, folder: Path) -> dict[str, Any]:
-    """Rows of 40 KB with faults; a frame with faults before its shuffle; 200 partitions."""
+    """Rows of 40 KB with faults, a frame with faults before its shuffle, and 200 partitions."""
     faults = []
     for name in ("train", "pairs"):
         (folder / name).mkdir()
@@ -152,7 +154,7 @@ EXPECTED: dict[str, Callable[[Run], set[int]]] = {
 
 
 def deliver(run: Run, spark: Any, folder: Path) -> dict[str, int]:
-    """Delivers and reads; rows lost and doubled over all epochs, and further attempts of tasks."""
+    """Delivers and reads; counts rows lost and doubled in all epochs, and repeated attempts."""
     from hearth.torch import TorchCluster
 
     folder.mkdir()
@@ -174,7 +176,7 @@ def deliver(run: Run, spark: Any, folder: Path) -> dict[str, int]:
 
 
 def run_all(seeds: Iterable[int], slots: int) -> Iterator[tuple[Run, dict[str, Any]]]:
-    """Results of each run on two executors with `slots` slots."""
+    """Yields the results of each run on two executors with `slots` slots."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hearth-deliveries-")))
         site = folder / "site"
@@ -203,7 +205,7 @@ def main() -> int:
     parser.add_argument("--slots", type=int, default=1, help="of each of the two executors")
     flags = parser.parse_args()
     first = int(time.time())
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the Workers end, too
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the Workers end, too
     os.environ.update([conftest.MARK.split("=")])
     total = Counter(runs=0, errors=0, lost=0, doubled=0)
     for run, found in run_all(flags.seeds or range(first, first + flags.runs), flags.slots):

@@ -1,7 +1,7 @@
-"""Elastic workers under dynamic allocation: executors are killed at random while
-workers=(least, most) train; counts rows lost and doubled.
+"""Elastic workers under dynamic allocation: executors are killed at random while workers=(least,
+most) train; counts rows lost and doubled.
 
-`make soak` runs it for ten minutes; docs/reliability.md keeps the figures. Shorter:
+`make soak` runs this for ten minutes; docs/reliability.md has the results. A shorter run:
 `elastic.py --minutes 2 --workers 1 2`.
 """
 
@@ -49,7 +49,7 @@ class ExecutorKiller(threading.Thread):
     def __init__(
         self, folder: Path, seconds: float, pause_s: tuple[float, float], chance: random.Random
     ):
-        """`pause_s`: the least and the most between two kills."""
+        """`pause_s`: the shortest and the longest time between two kills."""
         super().__init__(daemon=True)
         self._folder, self._seconds, self._chance = folder, seconds, chance
         self._pause_s = pause_s
@@ -71,24 +71,24 @@ class ExecutorKiller(threading.Thread):
                 os.kill(self._chance.choice(sorted(victims)), signal.SIGKILL)
                 self.killed += 1
                 print(f"killed an executor in epoch {self._epoch()}", flush=True)
-        # Later than all ranks can be by the time they read it.
+        # An epoch that no rank can have passed by the time it reads the file.
         text = str(self._epoch() + 3)
         (self._folder / "epochs.new").write_text(text, encoding="ascii")
         os.replace(self._folder / "epochs.new", self._folder / "epochs")
 
     def _epoch(self) -> int:
-        """The last one that a step was taken of."""
+        """The last epoch in which a step was taken."""
         lines = [line for life in counted_steps.lives(self._folder).values() for line in life]
         return max((line[1] for line in lines if len(line) > 1), default=-1)
 
 
 def run(flags: argparse.Namespace) -> dict[str, Any]:
-    """Runs one training with the flags of main(); returns its history."""
+    """Runs one training with main()'s flags; returns its history."""
     from hearth.spark import session
     from hearth.torch import TorchCluster
 
     os.environ.update([conftest.MARK.split("=")])
-    # The executors import the main function.
+    # Executors must be able to import the main function.
     paths = [str(HERE), os.environ.get("PYTHONPATH")]
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
     conf = {**CONF, "spark.hearth.executorWait": flags.wait}

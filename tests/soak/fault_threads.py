@@ -1,4 +1,4 @@
-"""Threads that inject faults into a counted training or feed, again and again."""
+"""Threads that repeatedly inject faults into a counted training or feed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _POLL_S = 0.03
 class FaultThread:
     """Injects faults one by one, each after the victim has recovered from the previous one.
 
-    A context manager around the victim's run; its thread ends with it.
+    A context manager around the victim's run, whose end also ends the thread.
     """
 
     def __init__(self, kinds: list[str], seed: int):
@@ -63,18 +63,18 @@ class FaultThread:
             self.error = error
 
     def _wait_for(self, condition: Callable[[], Any]) -> bool:
-        """Whether it became true before the end."""
+        """Whether the condition became true before the run ended."""
         while not self._over.wait(_POLL_S):
             if condition():
                 return True
         return False
 
     def _is_running(self) -> bool:
-        """Whether all ranks of the victim make progress after the last restart."""
+        """Whether all of the victim's ranks have made progress since the last restart."""
         raise NotImplementedError
 
     def _come_further(self) -> Callable[[], bool]:
-        """A condition: more rows were trained on."""
+        """Returns a condition: more rows have been trained on."""
         raise NotImplementedError
 
     def _inject(self, kind: str) -> bool:
@@ -82,18 +82,18 @@ class FaultThread:
         raise NotImplementedError
 
     def _has_lost(self) -> bool:
-        """Whether the last fault was noticed, for kinds that must be."""
+        """Whether the victim noticed the last fault; only for kinds that it must notice."""
         raise NotImplementedError
 
 
 class TrainingFaults(FaultThread):
-    """For CaffeOnSpark: `on_event` is the training's."""
+    """For CaffeOnSpark; `on_event` must receive the training's events."""
 
     def __init__(self, net: CountedNet, world: int, kinds: list[str], seed: int):
         super().__init__(kinds, seed)
         self._net, self._world = net, world
         self._generation = self._injected = 0
-        self._spared = frozenset(faults.trainers())  # of others, as the training is still to begin
+        self._spared = frozenset(faults.trainers())  # this training starts only later
         self.weights = ""
 
     def on_event(self, event: dict[str, Any]) -> None:
@@ -127,7 +127,7 @@ class TrainingFaults(FaultThread):
 
 
 class FeedFaults(FaultThread):
-    """For a TensorFlow cluster: an executor with its node, or a feed task's Python worker."""
+    """For a TensorFlow cluster; kills an executor with its node, or a feed task's Python worker."""
 
     def __init__(self, cluster: Any, folder: Path, kinds: list[str], seed: int):
         super().__init__(kinds, seed)
@@ -149,7 +149,7 @@ class FeedFaults(FaultThread):
 
     def _inject(self, kind: str) -> bool:
         self._kind = kind
-        # Between two partitions, and until a lost executor is replaced, no task feeds.
+        # No task feeds between two partitions, and until a lost executor has been replaced.
         if not self._wait_for(lambda: self._victims(kind)):
             return False
         victims = self._victims(kind)
@@ -178,7 +178,7 @@ class FeedFaults(FaultThread):
 
 
 def feed_workers() -> list[int]:
-    """Python workers that hold a node's ring."""
+    """Python workers that have mapped a node's ring."""
     return [pid for pid in marked_processes("pyspark.daemon") if _has_ring(pid)]
 
 

@@ -1,7 +1,7 @@
-"""Kills a Keras training between any two steps of its protocol, and resumes with other ranks;
+"""Kills a Keras training at each point of its protocol, and resumes with another number of ranks;
 counts rows lost and doubled. Without Spark.
 
-`make soak` runs it; one point: `keras_points.py reduced`.
+`make soak` runs all points; one point: `keras_points.py reduced`.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ records, life, kill = case
 killed_keras.run(rank, world, records, life, tuple(kill))
 say("done")
 """
-# Rank 0 saves this step after both ranks have taken it; the second epoch begins at 26.
+# Rank 0 saves this step after both ranks have taken it; the second epoch begins with step 26.
 STEP = 30
 NEVER = ("", 0, 0)
 
 
 def start(folder: Path, world: int, life: int, kill: tuple[str, int, int]) -> None:
-    """Starts all ranks once and waits until they end."""
+    """Starts all ranks once, and waits until they have ended."""
     rendezvous = folder / f"rendezvous-{life}"
     rendezvous.mkdir()
     case = [str(folder), life, list(kill)]

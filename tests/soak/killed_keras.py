@@ -1,4 +1,4 @@
-"""A rank of counted_programs.train_keras without Spark, that kills itself at a point of a step."""
+"""A rank of counted_programs.train_keras, without Spark, that kills itself at a point in a step."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ ROWS, EPOCHS = 400, 2
 # Points at which a rank is killed: after it has taken the step's batch, reduced the gradients, or
 # recorded its rows; rank 0 also after it has written or renamed the checkpoint.
 POINTS = ("given", "reduced", "recorded", "written", "saved")
-# Time for the other rank to continue as far as it can alone.
+# Time for the other rank to continue as far as it can without this one.
 _ALONE_S = 1.0
 
 
 def run(rank: int, world: int, folder: str, life: int, kill: tuple[str, int, int]) -> None:
-    """Trains; `kill`: the point, the step and the rank."""
+    """Trains; `kill`: (point, step, rank)."""
     import hearth.tensorflow as hvt
 
     step = 0
@@ -69,6 +69,6 @@ def run(rank: int, world: int, folder: str, life: int, kill: tuple[str, int, int
 
     counted_programs.Recorder = Killed  # type: ignore[misc]
     os.replace = named
-    hvt.init = lambda: None  # it was
+    hvt.init = lambda: None  # already initialized
     training = counted_programs.Training(folder, EPOCHS, life, pace_s=0.0)
     counted_programs.train_keras(training, Context())

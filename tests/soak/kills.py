@@ -1,10 +1,10 @@
-"""Random kills of trainings: {torch, keras, caffe} x {frame, Parquet files} x {as many ranks, other
+"""Random kills of trainings: {torch, keras, caffe} x {frame, Parquet files} x {same ranks, other
 ranks after each kill}; counts rows lost and doubled, and compares models.
 
-Each training runs once without and once with kills. The Parquet files of torch and keras are
-those of a WebHDFS server of the tests, which the ranks read by the core's own client; Caffe's are
-local. `make soak` runs it; docs/reliability.md keeps the table. One cell:
-`kills.py --only torch-frame-same --kills 5`.
+Each training runs once without and once with kills. For torch and keras, a WebHDFS server of the
+tests stores the Parquet files, and the ranks read them with the core's own client; Caffe's files
+are local. `make soak` runs this; docs/reliability.md has the table. One cell: `kills.py --only
+torch-frame-same --kills 5`.
 """
 
 from __future__ import annotations
@@ -46,16 +46,16 @@ KINDS = {
     "executor": "CoarseGrainedExecutorBackend",
 }
 ROWS, WORLD = 400, 2
-# Steps between a start's first batch and its kill: more than between two checkpoints, as a program
-# that is killed twice without one in between is not started again.
+# Steps between a start's first batch and its kill: more than between two checkpoints, because a
+# program that is killed twice without a checkpoint in between is not restarted.
 _STEPS = (7, 24)
-# A start that takes so many further steps after a kill has lost nothing.
+# A start that takes this many steps after a kill did not need the killed process.
 _UNHURT_STEPS = 40
 _POLL_S = 0.02
 
 
 class Killer:
-    """A thread that kills at random after some steps of each start; ended by close().
+    """A thread that kills a process after some random steps of each start; close() ends it.
 
     Attributes:
         killed: number of killed processes by kind.
@@ -73,7 +73,7 @@ class Killer:
         self._thread.join()
 
     def _run(self) -> None:
-        killed = -1, 0  # the start whose process was killed last, and its steps then
+        killed = -1, 0  # the start of the last kill, and its steps by then
         while self._left and self._await(lambda at=killed: self._goes_on(*at)):
             steps = _steps_of(self._folder) + self._chance.randint(*_STEPS)
             if not self._await(lambda n=steps: _steps_of(self._folder) >= n):
@@ -83,8 +83,7 @@ class Killer:
             killed = counted_steps.progress(self._folder)[0], _steps_of(self._folder)
 
     def _goes_on(self, life: int, steps: int) -> bool:
-        """Whether all ranks take steps of a start other than `life`, or of that one if it did not
-        need the killed process."""
+        """Whether all ranks take steps of a start after `life`, or `life` survived its kill."""
         found, ranks, _ = counted_steps.progress(self._folder)
         if found == life:
             return _steps_of(self._folder) > steps + _UNHURT_STEPS
@@ -112,14 +111,14 @@ class Killer:
 
 
 def _steps_of(folder: Path) -> int:
-    """Steps that the last start has taken."""
+    """The number of steps that the last start has taken."""
     life, _, last = counted_steps.progress(folder)
     begin = [line[0] for line in counted_steps.lives(folder).get(life, []) if len(line) == 1]
     return last - max(begin, default=last)
 
 
 class Cell:
-    """One framework, source and way to resume, in a separate folder."""
+    """One framework, one source and one way to resume, in a separate folder."""
 
     def __init__(self, spark: Any, name: str, folder: Path, hdfs: WebHdfs, seed: int):
         self.name = name
@@ -132,7 +131,7 @@ class Cell:
             self._rows = self._stored(hdfs)
 
     def _stored(self, hdfs: WebHdfs) -> Any:
-        """The rows as Parquet files: their URI for Caffe, else a source of the WebHDFS server."""
+        """Writes the rows as Parquet files; returns their URI for Caffe, else a source."""
         import hearth.data
 
         parts = self._folder / "rows"
@@ -141,11 +140,12 @@ class Cell:
             return f"file:{parts}"
         for file in parts.glob("*.parquet"):
             hdfs.files[f"/{self.name}/{file.name}"] = file.read_bytes()
-        # Listed by the core's client: Spark's JVM asks for more than the server knows.
+        # The core's client lists the files, because Spark's JVM needs more than the test server
+        # offers.
         return hearth.data.parquet(f"{hdfs.uri}/{self.name}").pin()
 
     def run(self, kills: int) -> dict[str, Any]:
-        """The training without kills, then with so many; returns its record in the JSON file."""
+        """Trains without kills, then with `kills` kills; returns the record for the JSON file."""
         started = time.monotonic()
         if self.framework == "caffe":
             cell = CaffeCell(self._spark, self._rows, self._folder, self._chance, WORLD)
@@ -191,7 +191,7 @@ class Cell:
         }
 
     def _train_by_turns(self, folder: Path, epochs: int, killer: Killer) -> None:
-        """Goes on with other ranks after each kill: 2, 1, 2, ..."""
+        """Continues with another number of ranks after each kill: 2, 1, 2, ..."""
         from hearth.cluster import ClusterError
 
         for run in itertools.count():
@@ -220,9 +220,9 @@ class Cell:
 
 
 def run_cells(names: list[str], kills: int, seed: int, stop: float) -> Iterator[dict[str, Any]]:
-    """The result of one cell after the other, `kills` each; none begins after the time `stop`."""
+    """Yields each cell's result, with `kills` kills each; starts no cell after the time `stop`."""
     os.environ.update([conftest.MARK.split("=")])
-    # The executors import the main functions.
+    # Executors must be able to import the main functions.
     paths = [str(HERE), os.environ.get("PYTHONPATH")]
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
     with ExitStack() as stack:
@@ -230,7 +230,7 @@ def run_cells(names: list[str], kills: int, seed: int, stop: float) -> Iterator[
 
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hearth-kills-")))
         hdfs = stack.enter_context(WebHdfs())
-        # A busy machine starves the Workers' heartbeats.
+        # On a busy machine, Workers' heartbeats are late.
         conf = {"spark.worker.timeout": "600"}
         spark = session.start("hearth-kills", executors=WORLD, conf=conf)
         stack.callback(spark.stop)
@@ -242,13 +242,13 @@ def run_cells(names: list[str], kills: int, seed: int, stop: float) -> Iterator[
 
 
 def is_well(result: dict[str, Any]) -> bool:
-    """Whether each kill was survived, no row lost or doubled, and the model the unbroken one."""
+    """Whether every kill was survived, no row was lost or doubled, and the model is unchanged."""
     exact = result["lost"] == result["doubled"] == 0 and result["same"] is not False
     return exact and not result["error"]
 
 
 def table(results: list[dict[str, Any]]) -> str:
-    """In Markdown: a line for each cell."""
+    """A table in Markdown with a line for each cell."""
     lines = [
         "| framework | rows | ranks on resume | kills | rank | supervisor | executor | rows lost "
         "| doubled | given again | model of an unbroken run |",

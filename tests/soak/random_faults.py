@@ -1,10 +1,10 @@
-"""Randomized trainings and feeds: each row is trained on exactly once an epoch.
+"""Randomized trainings and feeds, in which each row must be trained on exactly once per epoch.
 
-A case is a feed (Caffe's DataFrames, TensorFlow's RDDs), a source, numbers of rows, partitions,
-ranks and devices, a batch size, and perhaps a kill, a task that fails at first, and one so slow
-that Spark speculates. `random_faults.py --seeds 5 17` repeats two cases, `--cases 200` makes 200
-new ones. All share a Master and two Workers with different addresses, as Spark starts no second
-copy of a task on the same host.
+A case has a feed (Caffe's DataFrames, TensorFlow's RDDs), a source, numbers of rows, partitions,
+ranks and devices, a batch size, and perhaps a kill, a task that first fails, and a task that is so
+slow that Spark speculates. `random_faults.py --seeds 5 17` repeats two cases, `--cases 200` runs
+200 new ones. All cases share a Master and two Workers with different addresses, because Spark
+starts no second copy of a task on the same host.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ CAFFE_SOURCES = ("range", "local data", "parquet", "csv", "repartition", "groupB
 FEED_SOURCES = (
     "parallelize", "map", "repartition", "sorted within", "sortBy", "DataFrame.rdd", "DataFrame",
 )  # fmt: skip
-# Rows of RDD.repartition may change their order when Spark recomputes them: then an error.
+# The error if recomputing RDD.repartition() has changed the order of its rows.
 REFUSED = "in another order"
 KILLS = {"caffe": ("trainer", "worker", "executor"), "tensorflow": ("executor", "feed worker")}
 SPECULATION = {
@@ -55,7 +55,7 @@ _SLOW_S = 2.0
 
 @dataclass(frozen=True)
 class Case:
-    """A training, and its injected faults."""
+    """A training, and the faults to inject."""
 
     seed: int
     feed: str
@@ -66,14 +66,14 @@ class Case:
     ranks: int
     devices: int
     epochs: int
-    kill: str  # "" for none
-    kill_at: float  # share of the rows of all epochs
+    kill: str  # "" if nothing is killed
+    kill_at: float  # after this fraction of all epochs' rows
     fails_once: bool
     is_slow_once: bool
 
 
 def case_of(seed: int) -> Case:
-    """The case of a seed."""
+    """The case that a seed determines."""
     r = random.Random(seed)
     feed = r.choice(("caffe", "tensorflow"))
     return Case(
@@ -94,9 +94,9 @@ def case_of(seed: int) -> Case:
 
 
 def with_faults(case: Case, folder: Path) -> Callable[[int, Iterator[Any]], Iterator[Any]]:
-    """A pass over a partition's items: the first attempt at one fails, or is slow, half through.
+    """A function for partitions' items: a partition's first attempt fails or is slow midway.
 
-    A later attempt leaves a file "again-…" in `folder`.
+    A later attempt creates a file "again-…" in `folder`.
     """
     unlucky = random.Random(case.seed).randrange(case.partitions)
     share = max(1, case.rows // case.partitions // 2)
@@ -121,8 +121,9 @@ def with_faults(case: Case, folder: Path) -> Callable[[int, Iterator[Any]], Iter
 
 
 def source_frame(case: Case, spark: Any, folder: Path) -> Any:
-    """The rows of a Caffe case. Faults are injected before a shuffle: a rank is not a task that
-    Spark may run twice."""
+    """The rows of a Caffe case. Faults are injected before a shuffle, because Spark may repeat only
+    those tasks, not ranks.
+    """
     frame = frames.KINDS[case.source](frames.Wanted(spark, folder, case.rows, case.partitions))
     if not case.fails_once and not case.is_slow_once:
         return frame
@@ -132,7 +133,7 @@ def source_frame(case: Case, spark: Any, folder: Path) -> Any:
     def pass_on(batches: Iterator[Any]) -> Iterator[Any]:
         from pyspark import TaskContext
 
-        # A batch at a time: half of the rows is about half of one.
+        # Applied to each batch, so "half of the rows" is about half of a batch.
         index = TaskContext.get().partitionId()
         for batch in batches:
             rows = list(faulty(index, iter(range(batch.num_rows))))
@@ -142,7 +143,7 @@ def source_frame(case: Case, spark: Any, folder: Path) -> Any:
 
 
 def source_rdd(case: Case, spark: Any, folder: Path, epoch: int) -> Any:
-    """The ids of one epoch of a TensorFlow case: an RDD, or a DataFrame."""
+    """The ids of one epoch of a TensorFlow case, as an RDD or a DataFrame."""
     sc, first = spark.sparkContext, epoch * case.rows
     ids = sc.parallelize(range(first, first + case.rows), case.partitions)
     if case.source == "repartition":
@@ -174,7 +175,7 @@ def _of_batches(faulty: Any) -> Callable[[Iterator[Any]], Iterator[Any]]:
 
 @contextmanager
 def kill_when(condition: Callable[[], bool], victims: Callable[[], list[int]]) -> Iterator[None]:
-    """Kills one of `victims` once `condition`, unless what is inside ends before."""
+    """Kills one of `victims` once `condition` is true, unless the block has ended before."""
     over = threading.Event()
 
     def kill() -> None:
@@ -194,7 +195,7 @@ def kill_when(condition: Callable[[], bool], victims: Callable[[], list[int]]) -
 
 
 def run_caffe(case: Case, spark: Any, folder: Path) -> Tally:
-    """Trains for about `epochs` epochs; returns the rows that the model was trained on."""
+    """Trains for about `epochs` epochs; returns a tally of the rows it learned from."""
     from hearth.caffeonspark import CaffeOnSpark, DataSource
 
     at_once = case.batch * case.ranks * case.devices
@@ -224,7 +225,7 @@ def run_caffe(case: Case, spark: Any, folder: Path) -> Tally:
 
 
 def run_tensorflow(case: Case, spark: Any, folder: Path) -> Tally:
-    """Feeds a cluster; what its nodes have learned from."""
+    """Feeds a cluster; returns a tally of the rows that its nodes learned from."""
     from tensorflowonspark import TFCluster
 
     plan = counted_feed.FeedPlan(str(folder), case.batch, pace_s=0.3 * case.batch / case.rows)
@@ -254,7 +255,7 @@ def run_tensorflow(case: Case, spark: Any, folder: Path) -> Tally:
 
 
 def run(case: Case, spark: Any, folder: Path) -> str:
-    """Empty where all went well, else what did not."""
+    """Returns what went wrong; empty if nothing did."""
     folder.mkdir()
     try:
         found = (run_caffe if case.feed == "caffe" else run_tensorflow)(case, spark, folder)
@@ -271,7 +272,7 @@ def main() -> int:
     parser.add_argument("--cases", type=int, default=200)
     flags = parser.parse_args()
     first = int(time.time())
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the Workers end, too
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the Workers end, too
     seeds = flags.seeds or range(first, first + flags.cases)
     os.environ.update([conftest.MARK.split("=")])
     os.environ["PYTHONPATH"] = str(HERE)

@@ -1,4 +1,4 @@
-"""A layer that writes down which rows each iteration of a training was given."""
+"""A layer that records which rows each iteration of a training received."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class RowRecorder(caffe.Layer):
     """Appends a line "iteration id id ..." for every forward to a file of this process.
 
     Bottoms: the ids of the rows, and the net's count of finished iterations, which a snapshot
-    restores. `param_str`: the folder, and the seconds that a forward takes. A line is one write, so
-    a killed process loses none.
+    restores. `param_str`: the folder, and the seconds that a forward takes. Each line is a single
+    write, so a killed process loses none.
     """
 
     def setup(self, bottom: Any, top: Any) -> None:
@@ -27,7 +27,7 @@ class RowRecorder(caffe.Layer):
         self._file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_APPEND)
 
     def reshape(self, bottom: Any, top: Any) -> None:
-        """It has no tops."""
+        """Nothing to do: the layer has no tops."""
 
     def forward(self, bottom: Any, top: Any) -> None:
         iteration = round(float(bottom[1].data[0]))
@@ -36,4 +36,4 @@ class RowRecorder(caffe.Layer):
         time.sleep(self._pace_s)
 
     def backward(self, top: Any, propagate_down: Any, bottom: Any) -> None:
-        """Nothing is learned here."""
+        """Nothing to do: the layer learns nothing."""

@@ -1,7 +1,7 @@
-"""Kills trainings and feeds again and again: no row may be lost or counted twice.
+"""Kills trainings and feeds repeatedly: no row may be lost or counted twice.
 
-`make soak` runs all parts, each in a separate process; docs/reliability.md has the last table. One
-part: `soak.py --only frames --kills 10 --seed 1 --json rows.json`; the table of a file:
+`make soak` runs all parts, each in a separate process; docs/reliability.md has the latest table.
+One part: `soak.py --only frames --kills 10 --seed 1 --json rows.json`; the table of a file:
 `soak.py --table rows.json`.
 """
 
@@ -32,8 +32,8 @@ from fault_threads import FaultThread, FeedFaults, TrainingFaults
 from standalone import StandaloneCluster
 
 HERE = Path(__file__).resolve().parent
-# Shares of the parts in all kills, and of the faults in a part; a frozen trainer takes a heartbeat
-# (10 s) to notice. With Connect the executor is the server.
+# Each part's share of all kills, and its shares of faults. There are few frozen trainers, because
+# noticing one takes a heartbeat timeout (10 s). With Connect the executor is the server.
 PARTS: dict[str, tuple[int, dict[str, int]]] = {
     "files": (12, {"trainer": 5, "worker": 3, "executor": 3, "frozen trainer": 1}),
     "frames": (40, {"trainer": 15, "worker": 12, "executor": 11, "frozen trainer": 2}),
@@ -41,7 +41,7 @@ PARTS: dict[str, tuple[int, dict[str, int]]] = {
     "connect": (14, {"trainer": 7, "worker": 6, "frozen trainer": 1}),
     "tensorflow": (24, {"executor": 12, "feed worker": 12}),
 }
-# The kinds of DataFrames that the trainings of a part take in turn.
+# The kinds of DataFrames that a part's trainings use in turn.
 SOURCES = {
     "files": ("parquet",),
     "frames": ("repartition", "parquet", "groupBy", "sort"),
@@ -49,15 +49,15 @@ SOURCES = {
     "connect": ("repartition", "parquet"),
 }
 PARTITIONS, WORLD, BATCH, ROWS = 48, 2, 16, 6000
-# A training (or cluster) takes that many kills.
+# The number of kills in one training (or cluster).
 KILLS_AT_ONCE = 10
 LIMITS_S = {"frozen trainer": 40.0}
 LIMIT_S = 30.0
-_PACE_S = 0.002  # a row of a feed
+_PACE_S = 0.002  # per row of a feed
 
 
 def kinds_of(part: str, kills: int, seed: int) -> list[str]:
-    """`kills` faults in the part's shares, in random order."""
+    """Returns `kills` faults in the part's proportions, in random order."""
     shares = PARTS[part][1]
     total = sum(shares.values())
     kinds = [kind for kind, share in shares.items() for _ in range(round(kills * share / total))]
@@ -67,7 +67,7 @@ def kinds_of(part: str, kills: int, seed: int) -> list[str]:
 
 
 def groups(kinds: list[str]) -> Iterator[list[str]]:
-    """The faults of one training after the other, of about the same number."""
+    """Divides the faults among trainings, about equally."""
     count = -(-len(kinds) // KILLS_AT_ONCE)
     for i in range(count):
         yield kinds[i::count]
@@ -84,7 +84,7 @@ def source_of(spark: Any, part: str, kind: str, net: CountedNet) -> Callable[[An
 
 
 def train(spark: Any, source: Any, net: CountedNet, thread: TrainingFaults) -> str:
-    """Trains with faults; returns the hash of the model."""
+    """Trains with faults; returns the model's hash."""
     from hearth.caffeonspark import CaffeOnSpark
 
     conf = net.config(spark, clusterSize=str(WORLD), maxRestarts="100")
@@ -96,7 +96,7 @@ def train(spark: Any, source: Any, net: CountedNet, thread: TrainingFaults) -> s
 def attack_training(
     spark: Any, folder: Path, part: str, kinds: list[str], seed: int
 ) -> dict[str, Any]:
-    """The same training without and with faults."""
+    """Runs the same training without and with faults."""
     kind = SOURCES[part][seed % len(SOURCES[part])]
     parquet = folder / "rows.parquet"
     if not parquet.exists():
@@ -116,7 +116,7 @@ def attack_training(
 
 
 def attack_feed(spark: Any, folder: Path, kinds: list[str], seed: int) -> dict[str, Any]:
-    """A TensorFlow cluster that starts again, fed twice by an RDD of 48 partitions."""
+    """Feeds a TensorFlow cluster that restarts, twice by an RDD of 48 partitions."""
     from tensorflowonspark import TFCluster
 
     folder = folder / f"feed-{seed}"
@@ -137,7 +137,7 @@ def attack_feed(spark: Any, folder: Path, kinds: list[str], seed: int) -> dict[s
 
 
 def _slowly(row: int) -> int:
-    """Sleeps per row, so that feed tasks run until the end."""
+    """Sleeps for each row, so that feed tasks run until the end."""
     time.sleep(_PACE_S)
     return row
 
@@ -159,7 +159,7 @@ def result(thread: FaultThread, tally: Tally, same: bool, source: str) -> dict[s
 
 
 def session(part: str, folder: Path, stack: ExitStack, master: str) -> Any:
-    """The part's Spark session, which ends with `stack`; on `master` where one is given."""
+    """The part's Spark session, which `stack` ends; on `master` if given."""
     if part == "connect":
         from pyspark.sql import SparkSession
 
@@ -177,9 +177,9 @@ def session(part: str, folder: Path, stack: ExitStack, master: str) -> Any:
 
 
 def run_part(part: str, kills: int, seed: int, master: str = "") -> dict[str, Any]:
-    """All trainings of a part."""
+    """Runs all trainings of a part."""
     os.environ.update([conftest.MARK.split("=")])
-    # The executors import the recorder and the main function.
+    # Executors must be able to import the recorder and the main function.
     os.environ["PYTHONPATH"] = os.pathsep.join(
         filter(None, [str(HERE), os.environ.get("PYTHONPATH")])
     )
@@ -217,7 +217,7 @@ def is_well(run: dict[str, Any]) -> bool:
 
 
 def table(runs: list[dict[str, Any]]) -> str:
-    """Two tables in Markdown: rows by part, seconds by fault."""
+    """Two Markdown tables: rows by part, and seconds by fault."""
     by_fault: dict[tuple[str, str], list[float]] = defaultdict(list)
     lines = [
         "| part | kills | survived | rows lost | doubled | model of an unbroken run |",
@@ -251,7 +251,7 @@ def table(runs: list[dict[str, Any]]) -> str:
 
 
 def run_all(flags: argparse.Namespace) -> bool:
-    """Runs each part in a separate process, as a process has one Spark session."""
+    """Runs each part in a separate process, because a process has only one Spark session."""
     well = True
     for part, (share, _) in PARTS.items():
         kills = round(share * flags.kills / sum(share for share, _ in PARTS.values()))

@@ -1,4 +1,4 @@
-"""Counters of rows in the soak and its randomized fault tests."""
+"""The row counters of the soak tests and the randomized fault tests."""
 
 import json
 
@@ -15,10 +15,10 @@ def test_rolled_back_steps_do_not_count(tmp_path):
     net = CountedNet(tmp_path / "net", rows=4, batch=1, max_iter=4)
     record(net, 0, "a", "0 0", "1 2", "2 0")
     record(net, 0, "b", "0 1", "1 3")
-    record(net, 1, "a", "1 3", "2 1", "3 3")  # from a snapshot after the first iteration
+    record(net, 1, "a", "1 3", "2 1", "3 3")  # resumes from a snapshot after iteration 1
     record(net, 1, "b", "1 2", "2 0", "3 2")
     with open(net.folder / "0001-b", "a", encoding="ascii") as file:
-        file.write("4 1")  # cut off by a kill
+        file.write("4 1")  # a kill left this incomplete
     assert [sorted(ids) for ids in net.learned()] == [[0, 1], [2, 3], [0, 1], [2, 3]]
     assert net.tally() == Tally(epochs=2, lost=0, doubled=0)
 
@@ -46,7 +46,7 @@ def test_a_start_takes_back_the_steps_behind_its_checkpoint(tmp_path):
     note(tmp_path, 0, 1, 0, (1, 0, [1]), (2, 0, [3]))
     note(tmp_path, 1, 0, 1, (2, 0, [2, 3]), (3, 1, [0, 1]), (4, 1, [2, 3]))
     with open(tmp_path / "00001-0", "a", encoding="ascii") as file:
-        file.write("[5, 1, [0")  # cut off by a kill
+        file.write("[5, 1, [0")  # a kill left this incomplete
     assert counted_steps.tally(tmp_path, rows=4, epochs=2) == Tally(2, lost=0, doubled=0)
     assert counted_steps.progress(tmp_path) == (1, 1, 4)
     note(tmp_path, 2, 0, 3, (4, 1, [1, 2]))

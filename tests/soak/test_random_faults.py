@@ -1,4 +1,4 @@
-"""Ten randomized fault tests: each row once an epoch, despite failing tasks and processes."""
+"""Ten randomized fault tests: each row once per epoch, despite failing tasks and processes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-# Both feeds and all kinds of faults, in the fastest cases.
+# The fastest cases that cover both feeds and all kinds of faults.
 SEEDS = (6, 10, 16, 22, 24, 40, 43, 45, 46, 48)
 KILLS = {"", "trainer", "worker", "executor", "feed worker"}
 CASE = re.compile(
@@ -30,7 +30,7 @@ def test_each_row_is_trained_on_once_per_epoch_despite_failures():
     assert tuple(int(seed) for seed, *_ in cases) == SEEDS, ran.stdout
     assert {kill for _, _, kill, *_ in cases} == KILLS
     assert sum(feed == "tensorflow" for _, feed, *_ in cases) == 5
-    # Nothing but slow tasks: further attempts are those that Spark speculates on.
+    # Cases with only slow tasks: their additional attempts are Spark's speculation.
     speculated = [
         int(attempts)
         for _, feed, kill, fails, is_slow, attempts in cases

@@ -15,7 +15,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 DIGITS = ROOT / "python" / "hearth" / "demo"
 sys.path.insert(0, str(DIGITS))
-# Inherited by every process of the session, including programs of a test, to find leftovers.
+# Every process of the session inherits this variable, including a test's programs, so that
+# leftovers can be found.
 MARK = f"HEARTH_TEST_MARK={os.environ.get('HEARTH_TEST_MARK') or uuid.uuid4()}"
 
 
@@ -30,7 +31,7 @@ def spark():
 
 
 class Digits:
-    """The example's files in a separate folder, with shortened solvers."""
+    """The example's files, copied to a separate folder, with shortened solvers."""
 
     def __init__(self, folder: Path):
         import prepare
@@ -44,7 +45,7 @@ class Digits:
         return str(self.folder / "work" / kind / f"{split}.parquet")
 
     def solver(self, layer: str = "memory", batch: int | None = None, **settings: object) -> str:
-        """Writes a solver (and net) with other settings; None removes a setting."""
+        """Writes a solver (and net) with changed settings; None removes a setting."""
         name = uuid.uuid4().hex[:8]
         net = (self.folder / f"lenet_{layer}_train_test.prototxt").read_text()
         if batch is not None:
@@ -72,7 +73,7 @@ def digits(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def trained(spark, digits):
-    """A Config whose model has learned the digits for a while."""
+    """A Config whose model has been trained on the digits for a while."""
     from hearth.caffeonspark import CaffeOnSpark, DataSource
 
     solver = digits.solver("memory", max_iter=200)

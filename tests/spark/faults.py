@@ -1,4 +1,4 @@
-"""Fault injection for running trainings: the process, the fault, and its verification."""
+"""Injects faults into running trainings, and verifies that each fault took effect."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def parent_of(pid: int) -> int:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether the process runs (or is stopped), and has not ended or become a zombie."""
+    """Whether the process exists and is not a zombie; a stopped process counts as alive."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
     except OSError:
@@ -51,15 +51,15 @@ def processes_with(mark: str) -> list[str]:
                 found.append((entry / "cmdline").read_bytes().decode(errors="replace"))
         except OSError:
             continue
-    return [line for line in found if line]  # a zombie has none
+    return [line for line in found if line]  # a zombie's command line is empty
 
 
 def check_nothing_left(mark: str, folder: Path, shared: set[str]) -> None:
-    """Soon no process has the mark, no file is ours, and no shared memory is left.
+    """Checks that soon no process has the mark, and no temporary file or shared memory is left.
 
-    `folder`: where temporary files go. `shared`: what was in /dev/shm before.
+    `folder`: where temporary files go. `shared`: what /dev/shm contained before the test.
     """
-    # A few seconds on an idle machine.
+    # This takes a few seconds on an idle machine.
     wait_until(lambda: not processes_with(mark) and not list(folder.glob("hearth*")), 30)
     assert processes_with(mark) == [], processes_with(mark)
     assert list(folder.rglob("*hearth*")) == []
@@ -67,7 +67,7 @@ def check_nothing_left(mark: str, folder: Path, shared: set[str]) -> None:
 
 
 def unused_shared_memory() -> set[str]:
-    """Files in /dev/shm that no process has mapped; tests that run in parallel use others."""
+    """Files in /dev/shm that no process has mapped; those that parallel tests use are mapped."""
     names, mapped = set(os.listdir("/dev/shm")), ""
     for entry in Path("/proc").iterdir() if names else ():
         with suppress(OSError):
@@ -76,7 +76,7 @@ def unused_shared_memory() -> set[str]:
 
 
 def victim(kind: str, trainer: int) -> int:
-    """The process to kill: the trainer, its Python worker, or the worker's executor."""
+    """Id of the process to kill: the trainer, its Python worker, or the worker's executor."""
     if kind in ("trainer", "frozen trainer"):
         return trainer
     worker = parent_of(trainer)
@@ -87,10 +87,10 @@ KINDS = ("trainer", "worker", "executor", "frozen trainer")
 
 
 class FaultInjector:
-    """An `on_event` that injects a fault after an iteration of a training, and records its events.
+    """An `on_event` that injects one fault when a training reaches an iteration; records events.
 
     `landed` is set only if the victim was alive before and is gone (or stopped) afterwards.
-    `spared` are not killed; by default the trainers that already run, such as those of earlier
+    `spared` trainers are not killed; by default those that already run, for example for earlier
     tests' predictions.
     """
 
@@ -102,7 +102,7 @@ class FaultInjector:
         self.events: list[tuple[float, Event]] = []
         self.injected_at: float | None = None
         self.landed = False
-        self.others_ended_s = float("nan")  # after the fault, the trainers of the other ranks
+        self.others_ended_s = float("nan")  # from the fault to the end of the other ranks' trainers
         self._observer: threading.Thread | None = None
 
     def __call__(self, event: Event) -> None:
@@ -112,17 +112,17 @@ class FaultInjector:
             self.inject()
 
     def ranks(self) -> list[int]:
-        """The trainers that may be killed, by process id."""
+        """Process ids of the trainers that may be killed."""
         return sorted(set(trainers()) - self.spared)
 
     def inject(self) -> None:
         found = self.ranks()
         if len(found) <= self.index:
-            return  # the event is older than their end
+            return  # a late event: trainers have already ended
         trainer = found.pop(self.index)
         pid = victim(self.kind, trainer)
         self.injected_at = time.monotonic()
-        # In a separate thread: the driver's is about to do what others wait for.
+        # In a separate thread: the other trainers end only if the driver's thread continues.
         self._observer = threading.Thread(target=self._observe, args=(found, self.injected_at))
         self._observer.start()
         if self.kind == "frozen trainer":
@@ -140,7 +140,7 @@ class FaultInjector:
         self.others_ended_s = time.monotonic() - injected_at
 
     def seconds_of_others(self) -> float:
-        """Time from the fault until the trainers of all other ranks had ended."""
+        """Seconds from the fault until the trainers of all other ranks had ended."""
         self._observer.join()
         return self.others_ended_s
 
@@ -148,13 +148,13 @@ class FaultInjector:
         return [event for _, event in self.events if event.get("event") == kind]
 
     def seconds_to_recover(self) -> float:
-        """Time from the fault until the next iteration."""
+        """Seconds from the fault until the first iteration after the restart."""
         restarted = next(at for at, e in self.events if e.get("event") == "restart")
         again = (at for at, e in self.events if at > restarted and e.get("event") == "progress")
         return next(again) - self.injected_at
 
     def timeline(self) -> str:
-        """Events from the fault until the next iteration, for a test's message."""
+        """Events from the fault to the first iteration after the restart, for a test's message."""
         lines = []
         for at, event in self.events:
             if self.injected_at is None or at < self.injected_at or event.get("event") == "log":
@@ -166,16 +166,16 @@ class FaultInjector:
 
 
 class Quiet(FaultInjector):
-    """Injects no fault."""
+    """Records events, but injects no fault."""
 
     def __init__(self) -> None:
         super().__init__("none", sys.maxsize)
 
 
 class FullDisk(Quiet):
-    """The trainers cannot write while they are between two iterations.
+    """Makes the trainers' writes fail between two iterations.
 
-    A limit on file sizes stands for the full disk: writing fails in the middle of the file.
+    A limit on file sizes simulates a full disk: writing fails in the middle of the file.
     """
 
     def __init__(self, first: int, last: int):
@@ -188,7 +188,7 @@ class FullDisk(Quiet):
             full = self.first <= event["iteration"] < self.last
             size = 100 if full else resource.RLIM_INFINITY
             for pid in self.ranks():
-                with suppress(ProcessLookupError):  # the last event arrives as they end
+                with suppress(ProcessLookupError):  # a trainer may have ended before
                     resource.prlimit(pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
 
     def failed_snapshots(self) -> list[int]:

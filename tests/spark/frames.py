@@ -1,4 +1,4 @@
-"""DataFrames of every kind with the columns `id` (0 .. rows-1, each once) and `x`, for tests."""
+"""Test DataFrames of many kinds, all with the columns `id` (0 .. rows-1, each once) and `x`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Wanted:
-    """`folder` is for the kinds that read files."""
+    """Describes a frame to make. `folder` is where kinds that read files write them."""
 
     spark: SparkSession
     folder: Path
@@ -64,7 +64,7 @@ def _join(wanted: Wanted) -> DataFrame:
 
 
 def _sort(wanted: Wanted) -> DataFrame:
-    return _range(wanted).sort("x")  # of many rows with the same x
+    return _range(wanted).sort("x")  # many rows have the same x
 
 
 def _union(wanted: Wanted) -> DataFrame:

@@ -1,4 +1,4 @@
-"""A second host, as a network namespace on this one, whose link can be cut."""
+"""An emulated second host: a network namespace on this host, whose link can be cut."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
-# Tests in other processes use such a host at the same time: each has another network.
+# Tests run in parallel, each with an emulated host, so each process has a different network.
 _NETWORK = f"10.77.{os.getpid() % 256}"
 LOCAL, REMOTE = f"{_NETWORK}.1", f"{_NETWORK}.2"
 NAME = "remote-host"
@@ -20,8 +20,8 @@ _WAIT_S = 10.0
 class RemoteHost:
     """A context manager: an emulated host, a network namespace connected by a veth pair.
 
-    This side has the address LOCAL, the other REMOTE. `prefix` starts a program there. The
-    namespace disappears when the last process in it has ended.
+    This host has the address LOCAL, the emulated one REMOTE. A command that begins with `prefix`
+    runs on the emulated host. The namespace disappears when the last process in it has ended.
 
     Raises:
         OSError, subprocess.CalledProcessError: it cannot be created, for example without root.
@@ -65,7 +65,7 @@ class RemoteHost:
             time.sleep(0.01)
 
     def processes(self) -> list[int]:
-        """Ids of all its processes, including the one that holds the namespace."""
+        """Ids of all processes on the host, including the one that keeps the namespace alive."""
         home = os.stat(f"/proc/{self._holder.pid}/ns/net").st_ino
         found = []
         for entry in Path("/proc").iterdir():
@@ -75,7 +75,7 @@ class RemoteHost:
         return found
 
     def link(self, state: str) -> None:
-        """Cuts the link ("down") without notice to either side, or restores it ("up")."""
+        """Cuts the link ("down") without notifying either side, or restores it ("up")."""
         _run(*self.prefix, "ip", "link", "set", self._remote, state)
 
     def __exit__(

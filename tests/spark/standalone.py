@@ -1,4 +1,4 @@
-"""A Spark Master and its Workers, as processes of this test."""
+"""A Spark Master and its Workers, run as child processes of a test."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from waiting import wait_until
 
 _START_S = 180.0
 
-# Run once by each Worker: the first one has the GPUs 4 and 5, the next one 6 and 7.
+# Each Worker runs this once: the first one gets the GPUs 4 and 5, the next one 6 and 7.
 GPU_DISCOVERY = """#!/bin/sh
 for first in 4 6 8; do
   if mkdir "$0.$first" 2>/dev/null; then
@@ -29,14 +29,14 @@ exit 1
 
 @dataclass(frozen=True)
 class WorkerHost:
-    """A Worker's location: its address, and the command prefix of its program."""
+    """Where a Worker runs: its address, and the prefix of the command that starts it."""
 
     host: str = "127.0.0.1"
     prefix: tuple[str, ...] = ()
 
 
 class StandaloneCluster:
-    """A context manager; `url` is the master's, once it runs. Its processes end with it."""
+    """A context manager that runs the cluster's processes; `url` is the Master's address."""
 
     def __init__(
         self,
@@ -46,11 +46,11 @@ class StandaloneCluster:
         conf: Mapping[str, str] | None = None,
         daemon_options: str = "",
     ):
-        """A Worker with an executor of `cores` slots in each of `hosts`.
+        """Starts a Worker on each of `hosts`, with one executor of `cores` slots.
 
-        `folder`: for logs and the executors' work; kept until the cluster has ended. The Master
-        and the driver have the first host's address. `conf`: of the driver of this process.
-        `daemon_options`: for the JVMs of the Master and the Workers.
+        `folder`: for logs and the executors' files; it must exist until the cluster has ended. The
+        Master and the driver use the first host's address. `conf`: settings for the driver in this
+        process. `daemon_options`: for the JVMs of the Master and the Workers.
         """
         import pyspark
 
@@ -63,7 +63,7 @@ class StandaloneCluster:
         self.url = ""
 
     def __enter__(self) -> StandaloneCluster:
-        # Also used by this process's driver: each executor must hold its ranks.
+        # The driver in this process also reads these: each executor must hold its ranks.
         conf = {
             "spark.executor.memory": "512m",
             "spark.executor.cores": str(self._cores),
@@ -72,7 +72,7 @@ class StandaloneCluster:
             "spark.ui.enabled": "false",
             **self._conf,
         }
-        self._local_ip = os.environ.get("SPARK_LOCAL_IP")  # of sessions of this process
+        self._local_ip = os.environ.get("SPARK_LOCAL_IP")  # this process's sessions use it
         os.environ["SPARK_LOCAL_IP"] = self._host
         settings = " ".join(f"--conf {key}={value}" for key, value in conf.items())
         os.environ["PYSPARK_SUBMIT_ARGS"] = f"{settings} pyspark-shell"
@@ -93,7 +93,7 @@ class StandaloneCluster:
     def add_worker(self, host: WorkerHost, cores: int | None = None) -> None:
         """Adds a Worker to replace a lost one; returns when the Master has registered it.
 
-        `cores`: its slots, if not as many as the others'.
+        `cores`: its slots, if other than the cluster's.
         """
         number = self._start_worker(host, cores or self._cores)
         self._await(f"worker{number}", "Successfully registered with master")
@@ -130,14 +130,14 @@ class StandaloneCluster:
             )
 
     def _await(self, log: str, words: str) -> str:
-        """Waits until the log contains the words and returns it."""
+        """Waits until the log contains `words`; returns the log's text."""
         path = self._folder / f"{log}.log"
         if not wait_until(lambda: words in path.read_text(errors="replace"), _START_S):
             raise RuntimeError(f"no '{words}' in {log}: {path.read_text(errors='replace')[-2000:]}")
         return path.read_text(errors="replace")
 
     def close(self) -> None:
-        """Ends all its processes."""
+        """Kills all processes of the cluster."""
         del os.environ["PYSPARK_SUBMIT_ARGS"], os.environ["SPARK_LOCAL_IP"]
         if self._local_ip is not None:
             os.environ["SPARK_LOCAL_IP"] = self._local_ip

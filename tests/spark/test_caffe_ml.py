@@ -39,7 +39,7 @@ def test_digits_in_a_pipeline_saved_and_loaded(spark, digits, tmp_path):
     assert {("TRAIN", "loss", 200), ("TRAIN", "lr", 200), ("TEST", "accuracy", 100)} <= history
     wanted = {row.id: (row.pixels, row.ip2) for row in found.collect()}
     model.save(str(tmp_path / "model"))
-    for file in tmp_path.glob("*.caffemodel"):  # the saved model has a copy
+    for file in tmp_path.glob("*.caffemodel"):  # the saved model contains a copy
         file.unlink()
     again = PipelineModel.load(f"file:{tmp_path / 'model'}")
     unlabelled = again.transform(whole[1].drop("digit"))
@@ -80,7 +80,7 @@ def test_a_cross_validator_survives_a_killed_process(spark, digits, tmp_path, ki
 
 
 def seconds_of(pid):
-    """Processor time that a process has used; 0 where it has ended."""
+    """Processor seconds that a process has used; 0 if it has ended."""
     if not is_alive(pid):
         return 0.0
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
@@ -154,7 +154,7 @@ def test_two_fits_run_at_once_and_a_model_transforms_a_stream(spark, digits, tmp
     assert before != wanted
     assert {row.id: row.ip2 for row in spark.table("blobs").collect()} == wanted
     first, second = (model.getModelPath().removeprefix("file:") for model in models)
-    shutil.copy(second, first)  # a model that is replaced under its path
+    shutil.copy(second, first)  # replaces the first model's file
     assert {row.id: row.ip2 for row in models[0].transform(rows).collect()} == wanted
 
 

@@ -1,4 +1,4 @@
-"""CaffeOnSpark's tools: their output is read by plain Spark, and by the sources of a layer."""
+"""CaffeOnSpark's tools: plain Spark and a layer's sources can read their output."""
 
 import os
 import random
@@ -135,7 +135,7 @@ def test_keys_are_those_that_java_itself_writes(spark, identifier):
     assert pair_key(identifier, "3") == java_key(spark, row, "two")
     numbers = (identifier, "-1", 3, 227, 2**31 - 1, True)
     assert datum_key(*numbers) == serialized(spark, spark._jvm.scala.Tuple6(*numbers))
-    same = (identifier, "3", 28, 28, 28, False)  # of which Java itself would write one number
+    same = (identifier, "3", 28, 28, 28, False)  # Java itself would write 28 once, then refer to it
     stream = spark._jvm.java.io.ByteArrayInputStream(bytearray(datum_key(*same)))
     read = spark._jvm.java.io.ObjectInputStream(stream).readObject()
     assert read.equals(spark._jvm.scala.Tuple6(*same))

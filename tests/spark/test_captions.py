@@ -1,4 +1,4 @@
-"""COCO's captions to vocabulary and embedding and back, as read by a net."""
+"""Converts COCO's captions to a vocabulary and an embedding and back, in the form a net reads."""
 
 import json
 
@@ -57,7 +57,7 @@ def test_a20_captions_have_their_images(rows):
 
 def test_a_vocabulary_has_the_most_used_words_first(spark, rows, tmp_path):
     vocab = Vocab(spark).genFromData(rows, "caption", -1)
-    assert vocab.words[:4] == ["UNK", "a", "butterfly", "dog"]  # 5, 2 and 2 times
+    assert vocab.words[:4] == ["UNK", "a", "butterfly", "dog"]  # the words occur 5, 2 and 2 times
     assert vocab.ids["UNK"] == 1 and vocab.ids["butterfly"] == 3 and "." not in vocab.ids
     assert len(Vocab(spark).genFromData(rows, "caption", 4)) == 5
     vocab.save(f"file:{tmp_path}/words")

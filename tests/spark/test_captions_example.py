@@ -1,4 +1,4 @@
-"""examples/captions: it learns, and words one by one equal those of a whole sentence."""
+"""examples/captions: the net learns, and predicts the same by words as by sentences."""
 
 import sys
 
@@ -29,7 +29,7 @@ def test_a21_captions_are_learned_and_generated_word_by_word(done, folder):
 
 def test_unseen_images_are_described(done):
     right = sum(one.said == shapes.caption_of(i) for i, one in enumerate(done["test"]))
-    assert right >= 22, [one.said for one in done["test"]]  # all 24 where this was written
+    assert right >= 22, [one.said for one in done["test"]]  # 24 of 24 on the author's machine
 
 
 def test_a21_word_by_word_prediction_equals_the_unrolled_net(done, folder):
@@ -52,4 +52,4 @@ def test_a21_word_by_word_prediction_equals_the_unrolled_net(done, folder):
     whole = likely(sentence, np.minimum(np.arange(steps), 1)[:, None])
     single = [likely(sentence[step : step + 1], min(step, 1)) for step in range(steps)]
     np.testing.assert_allclose(whole, np.concatenate(single), rtol=1e-5, atol=1e-6)
-    assert whole.std() > 0.01  # it says something
+    assert whole.std() > 0.01  # the probabilities are not all alike

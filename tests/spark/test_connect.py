@@ -1,7 +1,7 @@
 """A Spark Connect client trains, tests and extracts features like a classic session.
 
-In one separate process for all tests: a Python process has one kind of session, and a server takes
-long to start. Each test checks its part of the process's output.
+One separate process runs the parts of all tests, because a Python process can have only one kind of
+session and a server starts slowly. Each test checks its part of the process's output.
 """
 
 import json
@@ -15,11 +15,11 @@ import pyspark
 import pytest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-# Limit of all parts, on a busy machine.
+# Limit for all parts together, on a busy machine.
 pytestmark = pytest.mark.timeout(600)
 
-# The first layer in Python that comes to forward number 20 raises, and notes when. Each notes that
-# it was made.
+# The first of these layers to run forward() 20 times raises and records the time. Each layer also
+# records its creation.
 LAYERS = """
 import os, time, uuid
 import caffe
@@ -49,7 +49,7 @@ class RefusesOnOneRank(caffe.Layer):
         bottom[0].diff[...] = top[0].diff * (top[0].data > 0)
 """
 
-# The paths of each part are JSON.
+# argv[2] is JSON: the arguments of each part.
 PROGRAM = """
 import glob, json, os, signal, sys, threading, time, traceback
 from pyspark.sql import SparkSession, functions
@@ -165,7 +165,7 @@ for name, part in (("error", error), ("live", live), ("session", session), ("res
 
 
 def refusing_solver(digits, notes):
-    """One whose nets have the layer above."""
+    """A solver whose nets contain a RefusesOnOneRank layer."""
     solver = digits.solver("memory", max_iter=200)
     net = Path(solver.replace("_solver", "_net"))
     mine = 'module: "layers_of_connect" layer: "RefusesOnOneRank"'
@@ -196,14 +196,14 @@ def said(digits, tmp_path_factory):
     }
     parts = {name: {**part, "model": model} for name, part in parts.items()}
     path = os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])
-    # The server that the client starts takes `python3` for its workers unless configured.
+    # The server that the client starts runs workers with `python3` unless configured otherwise.
     env = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": path}
     command = [sys.executable, "-c", PROGRAM, HERE, json.dumps(parts)]
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=580)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
     printed = dict(part.split("\n", 1) for part in done.stdout.split("== ")[1:])
     assert list(printed) == list(parts), done.stdout
-    print(done.stderr[-20000:])  # of the session's executor: pytest shows it where a test fails
+    print(done.stderr[-20000:])  # log of the session's executor; pytest shows it if a test fails
     return printed
 
 
@@ -215,7 +215,7 @@ def test_the_first_error_of_a_session_arrives_once(said):
     assert "iteration 19: layer 'relu1' (Python), forward" in found[2]
     assert "no more today" in said["error"]
     assert float(found[1]) < 30  # a second or two on an idle machine
-    assert "\nmade 2\nsaw 1 ready\n" in said["error"]  # one layer a rank: nothing was repeated
+    assert "\nmade 2\nsaw 1 ready\n" in said["error"]  # one layer per rank: no retry
 
 
 def test_events_arrive_live_or_with_the_result(said):
@@ -223,7 +223,7 @@ def test_events_arrive_live_or_with_the_result(said):
     live, warned, late, found = said["live"].splitlines()
     assert re.fullmatch(r"came True late 0 of \d+ to 400", live), said["live"]
     assert warned == "warned []"
-    # Trainers may take a moment to end.
+    # Trainers may still be running when these events arrive, so `came` may be True or False.
     count = re.fullmatch(r"came \w+ late (\d+) of (\d+) to 400", late)
     assert count and count[1] == count[2], said["live"]
     assert "no progress was shown while the training ran: " in found and "203.0.113.1" in found
@@ -238,12 +238,13 @@ def test_a_session_trains_tests_and_extracts_features(said, digits):
     assert f"history {names}\ntested after [20, 40]\ntrained to 59\n" in printed
     (left,) = [line for line in printed.splitlines() if line.startswith("left ")]
     assert left.startswith("left 36 ")
-    if pyspark.__version__ >= "4":  # before, nothing counts them there
+    if pyspark.__version__ >= "4":  # earlier versions count no rows for Connect clients
         assert "4 of 40 rows cannot be used and were dropped: 0" in left
 
 
 def test_a_restart_keeps_the_validations_before_it(said):
-    # One restart, reported by the first to connect: the worker, or its trainer's.
+    # One restart, with the report that arrived first: the worker's, or the trainer's closed
+    # connection.
     lost = r"its trainer process was killed by SIGKILL|went away: it closed the connection"
     reasons = said["restart"].splitlines()[0]
     assert len(re.findall(lost, reasons)) == 1 and reasons.count("rank ") == 1, said["restart"]

@@ -1,7 +1,7 @@
-"""Spark Connect as platforms offer it: through TLS with a token, to executors with GPUs that only
-nodes hold. Spark's server has no TLS, so a proxy ends it; a script simulates GPUs.
+"""Spark Connect as platforms offer it: through TLS with a token, to executors whose GPUs only nodes
+hold. Spark's server has no TLS, so a proxy terminates it; a script simulates GPUs.
 
-Server and client are separate processes: a Python process has one kind of session.
+Server and client are separate processes: a Python process can have only one kind of session.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from standalone import GPU_DISCOVERY
 
 pytestmark = [
     pytest.mark.long,
-    pytest.mark.timeout(600),  # half a minute where nothing else runs
+    pytest.mark.timeout(600),  # half a minute on an idle machine
     pytest.mark.skipif(pyspark.__version__ < "4", reason="profiles of DataFrames need Spark 4.0"),
     pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl makes the certificate"),
 ]
 TOKEN = "a-token-of-the-test"
 
-# Two executors of three cores and two GPUs each, and the proxy in front of the server's port.
+# Starts two executors of three cores and two GPUs each, and a TLS proxy for the server's port.
 SERVER = """
 import asyncio, ssl, sys
 from pyspark.sql import SparkSession
@@ -111,7 +111,7 @@ print("found " + json.dumps(found), flush=True)
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    """The proxy's port, and what a client's environment says of its certificate."""
+    """The proxy's port, and the environment variables that make a client trust its certificate."""
     folder = tmp_path_factory.mktemp("connect")
     script = folder / "gpus.sh"
     script.write_text(GPU_DISCOVERY)
@@ -123,7 +123,7 @@ def server(tmp_path_factory):
          "-keyout", str(folder / "key.pem"), "-out", str(certificate)],
         check=True, capture_output=True,
     )  # fmt: skip
-    # Its workers run this Python only if configured.
+    # The server's workers run this Python only if configured.
     env = {**os.environ, "PYSPARK_PYTHON": sys.executable}
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     command = [sys.executable, "-c", SERVER, str(folder), TOKEN]

@@ -1,4 +1,4 @@
-"""Ctrl-C at `python -m hearth.caffeonspark`: the real program, on a separate cluster."""
+"""Ctrl-C in `python -m hearth.caffeonspark`: the real program, with a separate Spark cluster."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ class Sleeps(caffe.Layer):
         time.sleep(600)
 """
 
-# Of the trainers.
+# Matches the trainers' log lines.
 _LOG_LINE = re.compile(r"[IWE]\d{4} \d\d:\d\d:\d\d\.\d+ ")
 
 
 class Terminal:
-    """The program in a separate process group, as interrupted by a terminal."""
+    """The program in a separate process group, as a terminal would start it."""
 
     def __init__(self, folder: Path, solver: str, *flags: str, java: Path | None = None):
-        """`java`: the JAVA_HOME of its JVM, instead of this process's."""
+        """`java`: the JAVA_HOME to use instead of this process's."""
         self.mark = f"CTRL_C={uuid.uuid4()}"
         self.temporary = folder / "tmp"
         self.temporary.mkdir()
@@ -64,19 +64,21 @@ class Terminal:
         assert found and self.process.poll() is None, self.said()
 
     def handles_signals(self) -> bool:
-        """Whether Hearth's signal handler is installed: then a thread does the work."""
+        """Whether Hearth's signal handler is installed: the program then has a second thread."""
         return len(os.listdir(f"/proc/{self.process.pid}/task")) > 1
 
     def interrupt(self, whole_group: bool = True) -> None:
-        """Sends SIGINT like a terminal, or like `kill -INT`."""
+        """Sends SIGINT to the process group like a terminal, or to the process like `kill -INT`."""
         (os.killpg if whole_group else os.kill)(self.process.pid, signal.SIGINT)
 
     def check_end(self, before: int) -> None:
-        """Status 130; after the first `before` characters one line, without those of trainers."""
+        """Checks for status 130 and one line after the first `before` characters, besides trainers'
+        logs.
+        """
         try:
             status = self.process.wait(90)
         except subprocess.TimeoutExpired:
-            os.kill(self.process.pid, signal.SIGABRT)  # says where each thread stands
+            os.kill(self.process.pid, signal.SIGABRT)  # prints every thread's stack
             self.process.wait(10)
             pytest.fail(f"it did not end within 90 s: {self.said()[before:]}")
         said = [line for line in self.said()[before:].splitlines() if not _LOG_LINE.match(line)]
@@ -97,7 +99,7 @@ def terminal(tmp_path, digits) -> Iterator[Terminal]:
 
 @pytest.fixture
 def sleeper(tmp_path, digits) -> Iterator[Terminal]:
-    """Trains for an iteration; the test that follows takes ten minutes a minibatch."""
+    """Trains for one iteration; the `-test` after it would take ten minutes per minibatch."""
     solver = digits.solver("cos", max_iter=1, test_interval=None, test_iter=None)
     (tmp_path / "sleeps.py").write_text(SLEEPS)
     python = f'module: "sleeps" layer: "Sleeps" param_str: "{tmp_path}/asleep"'
@@ -133,8 +135,8 @@ def test_an_interrupted_test_prints_one_line_and_leaves_no_process(sleeper, tmp_
     check_nothing_left(sleeper.mark, sleeper.temporary, shared)
 
 
-# Python loads its modules; a shell looks for Java; the JVM runs but has not reported its port yet;
-# py4j asks it for a session; executors start.
+# The times hit different phases: Python imports modules; a shell looks for Java; the JVM runs but
+# has not reported its port yet; py4j requests a session; executors start.
 @pytest.mark.parametrize(
     ("seconds", "whole_group"), [(0.3, True), (1, False), (2, True), (3, False), (5, True)]
 )
@@ -145,12 +147,12 @@ def test_an_interrupted_start_of_spark_leaves_no_process(terminal, seconds, whol
     terminal.interrupt(whole_group)
     terminal.check_end(0)
     check_nothing_left(terminal.mark, terminal.temporary, shared)
-    assert list(terminal.temporary.iterdir()) == []  # Spark's own files, too
+    assert list(terminal.temporary.iterdir()) == []  # nor files of Spark
 
 
 @pytest.mark.parametrize("whole_group", [True, False])
 def test_an_interrupt_does_not_wait_for_the_start_of_spark(digits, tmp_path, whole_group):
-    """Here the start never ends: its JVM does nothing."""
+    """The start never finishes, because a fake `java` only sleeps."""
     shared = set(os.listdir("/dev/shm"))
     java = tmp_path / "bin" / "java"
     java.parent.mkdir()

@@ -8,7 +8,7 @@ import pytest
 
 
 @pytest.mark.long
-@pytest.mark.timeout(900)  # half a minute where nothing else runs
+@pytest.mark.timeout(900)  # half a minute on an idle machine
 def test_the_demo_reaches_its_accuracies(tmp_path):
     """Runs the demo as a package; `make demo` runs the same file from the checkout."""
     command = [sys.executable, "-m", "hearth.demo"]

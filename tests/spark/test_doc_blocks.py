@@ -49,6 +49,6 @@ def test_a_block_runs_as_pasted(spark, digits, tmp_path, monkeypatch, name, line
     solver = tmp_path / "lenet_cos_solver.prototxt"
     solver.write_text(re.sub(r"(?m)^max_iter: .*", "max_iter: 20", solver.read_text()))
     monkeypatch.chdir(tmp_path)
-    # Its files go to a separate folder; the lines are numbered as in the document.
+    # Redirects files from /tmp, and numbers the lines as in the document.
     code = "\n" * (line - 1) + block.replace("/tmp/", f"{tmp_path}/")
     exec(compile(code, str(ROOT / name), "exec"), {"__name__": "__main__"})

@@ -1,4 +1,4 @@
-"""After a killed driver nothing remains: processes, sockets, memory, files."""
+"""After the driver is killed nothing remains: no processes, sockets, memory or files."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Nodes of a cluster with dynamic allocation: their executors are requested, and held."""
+"""Clusters with dynamic allocation: their executors are requested, and kept while nodes run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hearth.spark import dynamic_allocation
 
 CACHED = "spark.dynamicAllocation.cachedExecutorIdleTimeout"
 
-# Three executors, of which Spark takes the one back that has no node; then the nodes are fed.
+# Of three executors, Spark releases the one without a node. Then the nodes are fed.
 PROGRAM = """
 import time
 from hearth import cluster
@@ -54,7 +54,7 @@ print("afterwards", executors())
 """
 
 
-@pytest.mark.timeout(900)  # half a minute where nothing else runs
+@pytest.mark.timeout(900)  # half a minute on an idle machine
 def test_executors_of_nodes_stay_and_go_with_them(tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM], cwd=tmp_path, capture_output=True, text=True, timeout=850

@@ -1,4 +1,4 @@
-"""After any failure the driver soon reports the rank and the reason; nothing remains."""
+"""After any failure the driver soon reports the rank and the reason, and no process remains."""
 
 import os
 import signal
@@ -21,7 +21,7 @@ from waiting import wait_until  # isort: skip
 
 @pytest.fixture
 def earlier(spark):
-    """The trainers of earlier tests' predictions, which live as long as their Python workers."""
+    """Trainers that earlier tests' predictions left running; they end with their Python workers."""
     return frozenset(trainers())
 
 
@@ -41,7 +41,7 @@ def test_a_failing_ranks_message_reaches_the_driver_soon(spark, digits, trained,
     rows = rows.selectExpr("id", "map(label, label) as label", "image")
     seen, at = {}, []
 
-    def has_ended():  # as a trainer does after reporting its failure
+    def has_ended():  # a trainer ends after it has reported its failure
         now = set(trainers()) - earlier
         seen.update({pid: time.monotonic() for pid in now - set(seen)})
         return set(seen) - now
@@ -57,7 +57,7 @@ def test_a_failing_ranks_message_reaches_the_driver_soon(spark, digits, trained,
     reported = time.monotonic()
     watcher.join()
     assert reported - at[0] < 30
-    assert reported - min(seen.values()) < 60  # and they soon ended
+    assert reported - min(seen.values()) < 60  # and soon after the first trainer started
     assert no_trainer_left(earlier)
 
 
@@ -104,7 +104,7 @@ def test_a_training_leaves_no_process_behind(spark, digits, earlier):
 
 def test_more_ranks_than_slots_fail_in_seconds(spark, digits):
     conf = digits.config(spark, digits.solver("cos", max_iter=5), clusterSize="5")
-    train(spark, digits.config(spark, digits.solver("cos", max_iter=1)))  # the executors are up
+    train(spark, digits.config(spark, digits.solver("cos", max_iter=1)))  # starts the executors
     start = time.monotonic()
     with pytest.raises(HearthError, match=r"5 ranks need 5 task slots .* but the cluster has 2"):
         train(spark, conf)
@@ -138,12 +138,12 @@ def test_the_sessions_settings_are_restored(spark):
 
 def test_an_existing_session_keeps_its_home(spark, tmp_path, monkeypatch):
     home = os.environ["SPARK_HOME"]
-    monkeypatch.setenv("SPARK_HOME", home)  # restored in any case
+    monkeypatch.setenv("SPARK_HOME", home)  # so that monkeypatch restores it
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.delenv("SPARK_LOCAL_DIRS", raising=False)
     found = spark_session.start("again", executors=2)
     assert found.sparkContext is spark.sparkContext
-    assert os.environ["SPARK_HOME"] == home  # where its executors' logs are
+    assert os.environ["SPARK_HOME"] == home  # the folder with its executors' logs
     assert list(tmp_path.iterdir()) == []
 
 

@@ -1,4 +1,4 @@
-"""The commands of docs/finetuning.md, verbatim, from a model in Caffe's old format."""
+"""Runs the commands of docs/finetuning.md verbatim, starting from a model in Caffe's old format."""
 
 import os
 import re
@@ -22,7 +22,7 @@ def blocks(kind):
 
 
 def as_published(model):
-    """The model as files of the Model Zoo are: V1 layers, blobs with four sizes."""
+    """The model in the form of the Model Zoo's files: V1 layers, blobs with four dimensions."""
     from caffe.proto import caffe_pb2
 
     today, old = caffe_pb2.NetParameter(), caffe_pb2.NetParameter(name="Published")
@@ -43,7 +43,7 @@ def as_published(model):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory, digits, trained):
-    """The files that the page assumes, and those that it shows."""
+    """A folder with the files that the page assumes, and those that it lists."""
     folder = tmp_path_factory.mktemp("finetuning")
     model = trained.modelPath.removeprefix("file:")
     (folder / "published.caffemodel").write_bytes(as_published(model))

@@ -1,10 +1,10 @@
-"""Ranks get the rows of any DataFrame again unchanged, in the same order."""
+"""Ranks receive the rows of any DataFrame unchanged and in the same order each time."""
 
 import frames
 import pytest
 from test_launch_frame import rows_by_rank
 
-ROWS, PARTITIONS, TIMES = 3000, 12, 3  # by chance a pair of orders may be the same
+ROWS, PARTITIONS, TIMES = 3000, 12, 3  # three times: two orders may agree by chance
 
 
 @pytest.mark.parametrize("kind", frames.KINDS)

@@ -1,5 +1,4 @@
-"""Invalid sources and images in a Spark training: one-line errors, or skipped, named and
-counted."""
+"""Invalid sources and images in a Spark training: a one-line error, or rows skipped and counted."""
 
 import io
 import re
@@ -20,7 +19,7 @@ GOOD, BAD = 200, 5
 
 @pytest.fixture(scope="module")
 def spoiled(spark, digits):
-    """Digits with five invalid images, with a label that would fail the loss layer."""
+    """Digits with five invalid images, whose label would make the loss layer fail."""
     good = pq.read_table(digits.table("png", "train")).slice(0, GOOD)
     image = good.column("image")[0].as_py()
     wide = io.BytesIO()
@@ -59,7 +58,7 @@ def test_more_invalid_images_than_allowed_fail_the_run_with_their_names(spark, d
         r"rank \d on host \S+ failed: .*5 of \d+ rows cannot be used, but -maxBadRecords allows 4"
     )
     events = []
-    before = trainers()  # those of features() stay for half a minute
+    before = trainers()  # trainers of features() end after half a minute
     with pytest.raises(HearthError, match=said + r".*bad-\d") as caught:
         CaffeOnSpark(spark, events.append).train(source)
     assert "\n" not in str(caught.value)
@@ -90,11 +89,11 @@ def test_features_without_a_limit_warn_in_the_driver_with_number_and_names(
         DataSource(spark).fromDataFrame(trained, rows, False)
     )
     assert not events
-    for _ in range(2):  # the workers are reused, with their trainers
+    for _ in range(2):  # the second time, workers and trainers are reused
         assert features.coalesce(1).count() == GOOD
         assert wait_until(lambda: events, 60)
     time.sleep(0.6)
-    # Another action finds the same rows, and does not report them again.
+    # The second action finds the same rows, and does not report them again.
     (text,) = [event["text"] for event in events]
     assert f"{BAD} of {GOOD + BAD} rows cannot be used and were dropped: " in text
     assert all(f"bad-{number}" in text for number in range(BAD))
@@ -130,7 +129,7 @@ def test_features_with_a_limit_read_their_source_once(spark, digits, trained, sp
 
 
 def test_test_and_features_count_invalid_rows_of_all_partitions(spark, digits, trained, spoiled):
-    # No partition has more than one of them, and half of the rows of one.
+    # Each partition has at most one invalid row, which is half of the rows of a small partition.
     bad = spoiled.where("id like 'bad%'").repartition(BAD)
     rows = spoiled.where("id not like 'bad%'").coalesce(1).union(bad)
     source = DataSource(spark).fromDataFrame(trained, rows, False)

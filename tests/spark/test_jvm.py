@@ -41,7 +41,7 @@ tf.saved_model.save(doubles, sys.argv[1], signatures=doubles.serve)
 
 
 class Submitted:
-    """A program run by spark-submit, in a separate process group, as in a terminal."""
+    """A program run by spark-submit in a separate process group, as a terminal would start it."""
 
     def __init__(self, folder: Path, home: Path, main: str, *arguments: str, **environment: str):
         self.folder, self.temporary = folder, folder / "tmp"
@@ -75,12 +75,12 @@ class Submitted:
         return (self.folder / "stderr").read_text(errors="replace")
 
     def await_(self, what) -> None:
-        """Waits until `what()`, while the program runs."""
+        """Waits until `what()` is true; fails if the program ends first."""
         done = wait_until(lambda: what() or self.process.poll() is not None, _START_S)
         assert done and what(), f"{self.said()}\n{self.complained()[-3000:]}"
 
     def result(self, name: str) -> str:
-        """The program's output of that name; waits for it."""
+        """Waits for the program's RESULT line `name`, and returns its text."""
         line = re.compile(rf"^RESULT {name}: (.*)$", re.MULTILINE)
         self.await_(lambda: line.search(self.said()))
         return line.search(self.said())[1]
@@ -89,7 +89,7 @@ class Submitted:
         return self.process.wait(_END_S)
 
     def await_iterations(self) -> None:
-        """Waits until a training that starts now has made progress."""
+        """Waits for the next logged iteration."""
         before = self.complained().count("Iteration ")
         self.await_(lambda: self.complained().count("Iteration ") > before)
 
@@ -104,7 +104,7 @@ class Submitted:
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory) -> Path:
-    """SPARK_HOME, with the jars built."""
+    """A SPARK_HOME with the jars, which are built first."""
     if shutil.which("mvn") is None:
         pytest.skip("Maven is not installed, so the jar cannot be built: apt-get install maven")
     subprocess.run(["make", "-s", "jar"], cwd=ROOT, check=True, timeout=280)
@@ -133,7 +133,7 @@ def drivers() -> list[int]:
 
 
 def environment_of(pid: int) -> str:
-    """Empty if the process has ended."""
+    """The process's environment variables; empty if the process has ended."""
     try:
         return Path(f"/proc/{pid}/environ").read_text(errors="replace")
     except OSError:
@@ -158,16 +158,16 @@ def saved_model(tmp_path_factory) -> str:
 
 
 def own_solver(digits, kind: str, layer: str = "memory", **settings: object) -> str:
-    """One of a net whose layers name the class `kind`."""
+    """A solver whose net's layers use the source class `kind`."""
     solver = digits.solver(layer, **settings)
     net = Path(solver.replace("_solver", "_net"))
     text = re.sub(r'source_class: "[^"]*"', f'source_class: "{kind}"', net.read_text())
-    text = re.sub(r" *dataframe_column_select: .*\n", "", text)  # it has the net's names already
+    text = re.sub(r" *dataframe_column_select: .*\n", "", text)  # names match already
     net.write_text(text.replace('source: "file:', f'source: "file:{digits.folder}/'))
     return solver
 
 
-# Invalid sources, and the errors.
+# Invalid source classes, with the errors that they cause.
 NO_SOURCES = {
     "programs.Words": "makeRDD() of layer 'data' gave a java.lang.String where each element is a "
     "tuple (id, label, channels, height, width, encoded, bytes)",
@@ -181,7 +181,7 @@ NO_SOURCES = {
 
 @pytest.fixture(scope="module")
 def scala(home, digits, endless, saved_model, tmp_path_factory) -> Iterator[Submitted]:
-    """The Scala program, while it trains for the last time, without an end."""
+    """The Scala program, while its last, endless training runs."""
     folder = tmp_path_factory.mktemp("scala")
     solver = digits.solver("cos", max_iter=40, test_interval=20)
     wrong = digits.solver("cos", max_iter="many")
@@ -193,7 +193,7 @@ def scala(home, digits, endless, saved_model, tmp_path_factory) -> Iterator[Subm
     try:
         assert program.result("kill") == "a trainer"
         program.await_iterations()
-        # The youngest: those that tested live as long as their Python workers.
+        # The newest trainer: trainers of predictions live as long as their Python workers.
         os.kill(max(marked_processes("--control-fd")), signal.SIGKILL)
         program.await_(lambda: "kill: the JVM" in program.said())
         program.await_iterations()
@@ -291,7 +291,7 @@ def test_a_java_program_trains_and_tests(submit, digits):
     nines = sum(pq.read_table(table)["label"].to_numpy() == 9)
     assert program.result("own") == f"DigitsOfAFrame {digits.held_out - nines}"
     assert program.end() == 0
-    assert wait_until(lambda: not drivers(), 30)  # a JVM kills it and does not wait
+    assert wait_until(lambda: not drivers(), 30)  # the JVM kills its driver and does not wait
     assert "Traceback" not in program.complained()
 
 
@@ -306,7 +306,7 @@ def test_the_main_class_takes_caffeonsparks_flags(submit, digits):
     assert program.end() == 0, program.complained()
     assert means.read_text() == program.said()
     assert re.fullmatch(r"accuracy: 0\.\d+\nloss: \d\.\d+\n", program.said())
-    assert wait_until(lambda: not drivers(), 30)  # a JVM kills it and does not wait
+    assert wait_until(lambda: not drivers(), 30)  # the JVM kills its driver and does not wait
 
 
 def test_the_main_class_reads_a_custom_source(submit, scala, digits, tmp_path):
@@ -316,7 +316,7 @@ def test_the_main_class_reads_a_custom_source(submit, scala, digits, tmp_path):
     assert program.end() == 0, program.complained()
     accuracy = float(re.match(r"accuracy: (\S+)\n", means.read_text())[1])
     assert accuracy == pytest.approx(float(scala.result("own").split()[2]))
-    assert wait_until(lambda: not drivers(), 30)  # a JVM kills it and does not wait
+    assert wait_until(lambda: not drivers(), 30)  # the JVM kills its driver and does not wait
 
 
 def test_inference_is_a_main_class(submit, scala, saved_model, tmp_path):

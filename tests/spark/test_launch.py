@@ -1,4 +1,4 @@
-"""Launching, feeding and watching ranks, with a scripted fake of the trainer."""
+"""Launching, feeding and watching ranks, with a scripted trainer as a fake."""
 
 import itertools
 import json
@@ -12,7 +12,7 @@ from hearth.caffe_jobs import launch
 from hearth.caffe_jobs.rank_task import run_rank
 from hearth.sources.rank_rows import RankRows
 
-# Reads its streams to the end like a trainer, then runs the test's script.
+# Reads its streams to the end, like a trainer, then runs the test's script.
 PROGRAM = """#!{python}
 import json, os, signal, socket, sys, time
 import pyarrow as pa
@@ -63,9 +63,9 @@ outcome = {"rows": [all_ids for all_ids in member.all_gather("ids", json.dumps({
 
 @pytest.fixture
 def start(spark, monkeypatch, tmp_path):
-    """Runs a plan whose ranks' trainers are the stand-in with `body`; returns (result, events).
+    """Runs a plan with fake trainers that execute `body`; returns (result, events).
 
-    `before` is called in each rank's task, before anything else of it.
+    `before` is called first in each rank's task.
     """
 
     def start(body, world=2, max_restarts=0, before=None, on_event=None, **rows):
@@ -263,7 +263,7 @@ def test_a_restart_over_many_partitions_keeps_every_row_in_order(spark, start, t
 
 def test_a_restart_reads_the_files_of_the_first_attempt(spark, start, tmp_path):
     files = files_of(spark, tmp_path / "rows", 600)
-    files["test"] = files["train"]  # of the rows of validations, too
+    files["test"] = files["train"]  # validation rows are pinned, too
 
     def add_a_file(event):
         if event["event"] == "restart":
@@ -311,10 +311,10 @@ def test_a_trainer_may_stop_before_all_rows_were_read(spark, start):
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        # before it joined: only its own task knows
+        # fails before it joins: only its own task can report it
         ('if rank == 1: fail("invalid_argument", "layer conv1: odd")\njoin()\nmeet("a")',
          r"rank 1 on host \S+ failed: layer conv1: odd"),
-        # after: the coordinator reports it to the others
+        # fails after it joined: the coordinator reports it to the others
         ('join()\nif rank == 1: member.send_failure("layer conv1: odd"); fail("internal", "odd")\n'
          'meet("a")', r"rank 1 on host \S+ failed: layer conv1: odd"),
         ('join()\nif rank == 1: os.kill(os.getpid(), signal.SIGKILL)\nmeet("a")',

@@ -1,4 +1,4 @@
-"""The rows that ranks are launched on: complete, in as many partitions as ranks, barrier-safe."""
+"""The rows with which ranks are launched: complete, one partition per rank, barrier-safe."""
 
 import pytest
 from pyspark.sql import functions
@@ -15,7 +15,9 @@ def numbers(spark, begin, end, parts):
 
 
 def rows_by_rank(spark, frames, world=2):
-    """[(rank, stream, id)] in the order in which a rank's task gets them, in a barrier stage."""
+    """[(rank, stream, id)] in the order in which each rank's task receives the rows, in a barrier
+    stage.
+    """
     names = tuple(frames)
 
     def task(batches):

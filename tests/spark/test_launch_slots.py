@@ -1,5 +1,4 @@
-"""Ranks whose task slots were lost with an executor: awaited, reported, and an error at the
-limit."""
+"""Ranks that lost their task slots with an executor: awaited, reported, and failed at the limit."""
 
 import itertools
 import re
@@ -12,7 +11,7 @@ from hearth import HearthError
 from hearth.caffe_jobs import launch
 from hearth.spark import slots
 
-start = test_launch.start  # a fixture
+start = test_launch.start  # a pytest fixture
 
 
 def test_the_error_names_a_lost_host_without_replacement(start, monkeypatch):

@@ -1,5 +1,6 @@
-"""A training whose rows, model, snapshots and results are on a file system that only a library
-reaches, neither the core nor Spark: fsspec's local:, shared by several processes."""
+"""Trains with rows, model, snapshots and results on fsspec's local:, a file system that several
+processes share and that neither the core nor Spark can access without the library.
+"""
 
 import os
 import signal
@@ -32,7 +33,7 @@ def train(spark, digits, tmp_path):
     return train
 
 
-# Without a spill: tests/spark/test_spill_off.py, and test_recovery.py's streamed rows.
+# Without a spill. Other such tests: test_spill_off.py, and test_recovery.py's streamed rows.
 @pytest.mark.parametrize("spill", ["on", pytest.param("off", marks=pytest.mark.long)])
 def test_an_interrupted_training_resumes_from_remote_files(train, spill):
     unbroken = Quiet()
@@ -43,7 +44,8 @@ def test_an_interrupted_training_resumes_from_remote_files(train, spill):
     def watch(event):
         due = event.get("event") == "progress" and event["iteration"] >= injector.iteration
         if due and injector.injected_at is None:
-            # A snapshot is stored a moment after it was written; the training must not end before.
+            # Snapshots are uploaded in the background, so a stopped trainer keeps the training from
+            # ending before.
             for pid in injector.ranks()[:1]:
                 os.kill(pid, signal.SIGSTOP)
             assert wait_until(lambda: list(there.glob("lenet_iter_*.hearth.json")), 8)

@@ -1,4 +1,4 @@
-"""A node's host leaves the network: the cluster restarts on other hosts and loses no row."""
+"""A node's host drops off the network: the cluster restarts on other hosts and loses no row."""
 
 import os
 import re
@@ -14,7 +14,8 @@ from waiting import wait_until
 HEARTBEAT_S = 10
 ROWS = 600
 
-# Each node writes what it has taken and commits it. The last line is the number of restarts.
+# Each node writes the rows that it receives, and commits them. The last line is the number of
+# restarts.
 PROGRAM = """
 import os, sys, threading, time
 from hearth import cluster
@@ -55,7 +56,7 @@ def rows_of(folder, start):
     return [int(line) for file in files for line in file.read_text().splitlines()]
 
 
-@pytest.mark.timeout(600)  # a minute where nothing else runs
+@pytest.mark.timeout(600)  # a minute on an idle machine
 def test_a_cluster_survives_the_loss_of_a_host(remote, tmp_path):
     os.environ.update([MARK.split("=")])
     folder, log = tmp_path / "rows", tmp_path / "driver.log"
@@ -72,7 +73,7 @@ def test_a_cluster_survives_the_loss_of_a_host(remote, tmp_path):
             cluster.add_worker(WorkerHost(LOCAL), cores=2)
             remote.link("down")
             (folder / "cut").touch()
-            # 15 s on an idle machine. Spark itself would notice after 120 s.
+            # 15 s on an idle machine; Spark itself would notice only after 120 s.
             assert wait_until(lambda: list(folder.glob("1-*")), 100), log.read_text()[-3000:]
             said, _ = driver.communicate(timeout=90)
         finally:

@@ -1,6 +1,6 @@
 """A host that drops off the network: no connection closes, and no data arrives.
 
-The host is a namespace with a separate link, which needs root.
+The host is an emulated one, a network namespace, which needs root.
 """
 
 import json
@@ -48,7 +48,7 @@ for _ in sys.stdin:
 
 
 class Driver:
-    """The program's process, and its events with the time at which they came."""
+    """The process of PROGRAM, and its events with their arrival times."""
 
     def __init__(self, url, folder):
         command = [sys.executable, "-c", PROGRAM, str(HERE), url, str(folder), str(SNAPSHOT)]
@@ -77,13 +77,13 @@ class Driver:
         return [event["iteration"] for _, event in self.of("progress")]
 
     def wait_for(self, kind, timeout_s=180):
-        """The first event of the kind; fails with the driver's output if there is none."""
+        """The first event of this kind; fails with the driver's output if none arrives."""
         found = wait_until(lambda: self.of(kind), timeout_s)
         assert found, self._log.read_text()[-3000:]
         return found[0]
 
     def story(self):
-        """A log with times, for failed tests."""
+        """Warnings and the driver's log, for a failed test's message."""
         said = [(at, event) for at, event in self.events if event.get("level") != "I"]
         return f"{said}\n{self._log.read_text()[-3000:]}"
 
@@ -96,7 +96,7 @@ class Driver:
 
 @pytest.fixture
 def driver(remote, tmp_path):
-    """The driver of ranks on both hosts, with a spare Worker on the local one."""
+    """A driver of ranks on both hosts; the local host has a spare Worker."""
     os.environ.update([MARK.split("=")])
     hosts = [WorkerHost(LOCAL), WorkerHost(REMOTE, remote.prefix)]
     with StandaloneCluster(tmp_path, hosts) as cluster:
@@ -104,7 +104,7 @@ def driver(remote, tmp_path):
         try:
             driver.train()
             driver.wait_for("ready")
-            # Where two Workers could hold an executor, the Master takes the one with more slots.
+            # If two Workers could run an executor, the Master chooses the one with more slots.
             cluster.add_worker(WorkerHost(LOCAL), cores=2)
             yield driver
         finally:
@@ -112,7 +112,7 @@ def driver(remote, tmp_path):
 
 
 def cut(remote):
-    """Cuts the link while all ranks are stopped, so that a fast training does not end first."""
+    """Stops all ranks while it cuts the link, so that a fast training does not end first."""
     found = trainers()
     for signal_number in (signal.SIGSTOP, signal.SIGCONT):
         for process in found:
@@ -125,7 +125,7 @@ def ranks_at(remote):
     return set(trainers()).intersection(remote.processes())
 
 
-@pytest.mark.timeout(900)  # a minute and a half where nothing else runs
+@pytest.mark.timeout(900)  # a minute and a half on an idle machine
 def test_a_training_survives_a_network_pause_and_a_lost_host(driver, remote):
     unbroken = driver.wait_for("done")[1]["weights_sha256"]
 
@@ -136,7 +136,7 @@ def test_a_training_survives_a_network_pause_and_a_lost_host(driver, remote):
     time.sleep(HEARTBEAT_S / 2)
     remote.link("up")
     assert driver.wait_for("done")[1]["weights_sha256"] == unbroken
-    assert not driver.of("restart")  # a pause below the heartbeat costs nothing else
+    assert not driver.of("restart")  # a pause shorter than the heartbeat timeout causes no restart
 
     driver.train()
     assert wait_until(lambda: max([0, *driver.iterations()]) > SNAPSHOT, 60)
@@ -146,10 +146,10 @@ def test_a_training_survives_a_network_pause_and_a_lost_host(driver, remote):
     assert HEARTBEAT_S - 2 < at - lost_at < HEARTBEAT_S + 30
     said = rf"rank [01] on host {NAME} has been silent for {HEARTBEAT_S} s: it is frozen or its net"
     assert re.match(said, restart["reason"])
-    # The rank on the lost host loses the driver, and ends.
+    # The rank on the lost host ends because it has lost the driver.
     assert wait_until(lambda: not ranks_at(remote), lost_at + HEARTBEAT_S + 30 - time.monotonic())
     at, done = driver.wait_for("done")
-    assert at - lost_at < 90  # a third of it on an idle machine
+    assert at - lost_at < 90  # a third of that on an idle machine
     assert driver.of("ready")[-1][1]["iteration"] >= SNAPSHOT, driver.story()
     assert done["weights_sha256"] == unbroken
     assert len(driver.of("restart")) == 1

@@ -1,4 +1,4 @@
-"""The notebooks of examples/notebooks run from their first cell to the last, and draw."""
+"""The notebooks of examples/notebooks run from the first cell to the last, and draw images."""
 
 import nbformat
 import pytest
@@ -15,12 +15,12 @@ def images_of(notebook):
 
 
 NAMES = ["digits", "tensorflow_feed", "captions", "torch_dataset"]
-# What these train is tested without a notebook: tests/tensorflow/test_examples.py,
+# Other tests run these trainings without a notebook: tests/tensorflow/test_examples.py,
 # test_captions_example.py and tests/torch/test_torch_dataset.py.
 LONG = NAMES[1:]
 
 
-@pytest.mark.timeout(500)  # half a minute to a minute and a half each
+@pytest.mark.timeout(500)  # each takes half a minute to a minute and a half
 @pytest.mark.parametrize(
     "name", [pytest.param(n, marks=[pytest.mark.long] * (n in LONG)) for n in NAMES]
 )

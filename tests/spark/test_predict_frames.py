@@ -1,4 +1,4 @@
-"""predict() on executors and by nodes with a device: rows in order, once each, and failures."""
+"""predict() in executors' tasks and on nodes with a device: row order, retries and failures."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def frame(spark):
 
 
 class Model:
-    """Records in `folder` each load; fails for the batch with the row `bad`."""
+    """Records each load in `folder`; fails for a batch that contains the value `bad`."""
 
     def __init__(self, folder: Path, bad: float = -1.0):
         self.folder, self.bad = str(folder), bad
@@ -62,7 +62,7 @@ def checked(found) -> None:
 
 
 def fail_once(folder: Path, frame):
-    """The frame's rows; the first attempt at one partition fails near its end."""
+    """The frame's rows; the first attempt at partition 1 fails before a batch's last row."""
     marker = f"{folder}/failed"
 
     def rows(batches):
@@ -92,7 +92,7 @@ def test_rows_keep_order_and_columns_and_arrive_once_despite_retries(frame, tmp_
     checked(predict(frame, model, "a.b", outputs, batch_size=70, devices=devices))
     if devices:
         assert len(model.pids()) == 1
-    else:  # later tasks of a worker, and the second job, find the model there
+    else:  # a worker loads the model once, for all tasks and for both jobs
         assert len(set(model.pids())) == len(model.pids())
         assert set(loaded) <= set(model.pids())
 

@@ -1,6 +1,6 @@
-"""predict(devices=) in sessions whose executors have GPUs, and whose tasks ask for them.
+"""predict(devices=) in sessions whose executors have GPUs and whose tasks may request them.
 
-Each session is in a separate process, as its settings differ.
+Each session runs in a separate process because the settings differ.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ spark.stop()
         (1, None, 1, {}),
         (1, "1", 2, {}),
         (2, "0.1", 2, {}),
-        # Nodes of a training would hold all cores, and no GPU.
+        # With this setting, a training's nodes would occupy all cores, and no GPU.
         (1, None, 2, {"spark.hearth.task.cpus": "2"}),
     ],
 )
@@ -96,7 +96,7 @@ def test_nodes_get_gpus_and_tasks_none(tmp_path, of_executor, of_task, devices, 
     conf |= of_nodes
     if of_task:
         conf["spark.task.resource.gpu.amount"] = of_task
-    profiles = of_task is None or pyspark.__version__ >= "4"  # of DataFrames' tasks
+    profiles = of_task is None or pyspark.__version__ >= "4"  # DataFrames' tasks use them
     notes = tmp_path / "notes"
     notes.mkdir()
     settings = [f"{key}={value}" for key, value in conf.items()]
@@ -105,5 +105,5 @@ def test_nodes_get_gpus_and_tasks_none(tmp_path, of_executor, of_task, devices, 
     assert done.returncode == 0, done.stdout + done.stderr[-6000:]
     tasks, nodes = (line.split()[1:] for line in done.stdout.splitlines())
     assert tasks == ["none"] or not profiles, done.stdout
-    # No two nodes have the same GPU, and none has two.
+    # Each node has one GPU, which no other node has.
     assert len(nodes) == devices and all(gpu in "456789" for gpu in nodes), done.stdout

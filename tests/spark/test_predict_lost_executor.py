@@ -1,4 +1,4 @@
-"""predict(devices=) when an executor is lost in the middle of its job."""
+"""predict(devices=) when an executor is lost in the middle of a job."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def make_double():
 
 
 def in_the_middle(folder: str, batches):
-    """The rows; each task waits within its first ones until an executor was killed."""
+    """Passes the rows on; each task pauses in its first batch until an executor was killed."""
     from pyspark import TaskContext
 
     from hearth.cluster.task.node_process import executor_pid
@@ -57,7 +57,7 @@ def computed(frame) -> None:
 @pytest.mark.parametrize("lost", ["of tasks alone", "of the node"])
 def test_a_job_that_loses_an_executor_gives_each_row_once_or_one_error(spark, tmp_path, lost):
     frame = spark.range(0, ROWS, 1, PARTITIONS)
-    computed(frame)  # the node is there
+    computed(frame)  # starts the node
     (cluster,) = serving._clusters.values()
     of_node = cluster.nodes[0]["executor_pid"]
     executors = set(marked_processes("CoarseGrainedExecutorBackend"))
@@ -86,4 +86,4 @@ def test_a_job_that_loses_an_executor_gives_each_row_once_or_one_error(spark, tm
     finally:
         killer.join()
     assert killed == [True]
-    computed(frame)  # by the node that is left, or by another one
+    computed(frame)  # on the remaining node or on a new one

@@ -47,7 +47,7 @@ class RefusesOnOneRank(Relu):
 
 @pytest.fixture(scope="module")
 def train(spark, digits):
-    """Trains on two executors with the ReLU of LeNet by `layer`, None: Hearth's; the events."""
+    """Trains on two executors; returns the events. A `layer` replaces LeNet's ReLU."""
     module = digits.folder / "layers_of_the_test.py"
     module.write_text(LAYERS)
     spark.sparkContext.addPyFile(str(module))
@@ -81,7 +81,7 @@ def test_a_python_layer_trains_the_same_model_as_the_built_in_one(train):
 
 
 def test_its_exception_names_rank_iteration_and_layer(train, tmp_path):
-    mark, before = tmp_path / "raised", trainers()  # those of predictions stay for half a minute
+    mark, before = tmp_path / "raised", trainers()  # predictions' trainers stay for 30 s
     where = r"rank \d on host \S+ failed: iteration 19: layer 'relu1' \(Python\), forward: "
     with pytest.raises(HearthError, match=rf"(?s){where}Traceback .*ValueError: no more today"):
         train("RefusesOnOneRank", mark, max_iter=1000000)

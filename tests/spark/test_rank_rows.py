@@ -22,13 +22,13 @@ def ids_of(rows, rank=None, stream="train"):
 
 
 def order_of(spark, frames):
-    """The rows in the order of a single rank, without a barrier stage."""
+    """All rows in the order that a single rank would read, computed without a barrier stage."""
     with session_conf(spark, launch_conf(spark, 1, frames.values())):
         return rank_rows(spark, frames, 1).collect()
 
 
 def assert_in_this_order(rows, order, stream="train"):
-    """The rows of each rank are in the order of all rows, however blocks arrived."""
+    """Checks that each rank's rows keep the order of all rows, however Spark's blocks arrived."""
     assert sorted(ids_of(rows, stream=stream)) == sorted(order)
     for rank in (0, 1):
         ids = ids_of(rows, rank, stream)
@@ -37,7 +37,7 @@ def assert_in_this_order(rows, order, stream="train"):
 
 
 def everything(numbers):
-    """Rows of many kinds of columns, of which some are equal and some differ only in a null."""
+    """Rows with many column types; some rows are equal, and some differ only in a null."""
     number = functions.col("id")
     return numbers.select(
         (number / 3).cast("long").alias("id"),
@@ -56,7 +56,7 @@ def test_rows_of_many_partitions_have_one_order(spark):
     rows = rows_by_rank(spark, {"train": frame})
     assert_in_this_order(rows, [row.id for row in order_of(spark, {"train": frame})])
     assert sorted(ids_of(rows)) == list(range(4000))
-    for rank in (0, 1):  # neither sorted by value nor badly shared
+    for rank in (0, 1):  # not sorted by value, and evenly distributed
         ids = ids_of(rows, rank)
         assert ids != sorted(ids)
         assert len(ids) == 2000
@@ -149,7 +149,7 @@ def test_incomparable_columns_are_ignored(spark):
     assert sorted_by_content(only_maps) is only_maps
 
 
-# A DataFrame's plan does not show shuffles of the RDD that it was made from.
+# A DataFrame's plan does not show that the RDD it was made from is shuffled.
 def test_a_shuffled_rdd_has_one_order(spark):
     rdd = spark.sparkContext.parallelize([(i,) for i in range(3000)], 8).repartition(2)
     frame = rdd.toDF("id long")
@@ -167,14 +167,14 @@ def test_the_number_of_cores_is_pinned_unless_the_user_set_it(spark):
     shuffled = [spark.range(10).distinct()]
     conf = launch_conf(spark, 2, shuffled)
     assert (conf[CORES], conf[MERGED]) == (cores, cores)
-    # Spark would log that the setting is deprecated, for nothing.
+    # Without a shuffle the setting is left out, because Spark logs that it is deprecated.
     assert MERGED not in launch_conf(spark, 2, [spark.range(10)])
     assert MERGED not in launch_conf(spark, 2, [])
     given = {CORES: "5", "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false"}
     with session_conf(spark, given):
         conf = launch_conf(spark, 2, shuffled)
     assert conf[CORES] == "5"
-    assert MERGED not in conf  # Spark does not look at the cores then
+    assert MERGED not in conf  # Spark then ignores the number of cores
 
 
 def test_files_are_cut_by_the_pinned_number(spark, tmp_path):
@@ -191,7 +191,7 @@ def test_files_are_cut_by_the_pinned_number(spark, tmp_path):
 @pytest.mark.parametrize("cached", [False, True])
 def test_an_older_plan_of_the_frame_is_ignored(spark, cached):
     frame = spark.sql("select * from range(100)")
-    if cached:  # planned with the cores of today
+    if cached:  # plans the frame with the present number of cores
         assert frame.rdd.getNumPartitions() == spark.sparkContext.defaultParallelism
     with session_conf(spark, {CORES: "5"}):
         assert needs_shuffle(frame, 2)

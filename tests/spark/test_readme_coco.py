@@ -1,4 +1,4 @@
-"""CaffeOnSpark's README for COCO by its own command lines: two images, captions of 20 words, an
+"""Runs the command lines of CaffeOnSpark's README for COCO: two images, captions of 20 words, an
 LRCN of 21 steps.
 """
 
@@ -20,7 +20,7 @@ CAPTIONS = ("A blue wall.", "A red wall, and a green one.")
 
 
 def write_images(folder):
-    """Two images and the file of their captions, in COCO's format."""
+    """Writes two images and their captions in COCO's format."""
     images, notes = [], []
     for number, text in enumerate(CAPTIONS):
         name = f"COCO_{number}.jpg"
@@ -31,7 +31,7 @@ def write_images(folder):
 
 
 def write_net(folder, words):
-    """The example's LRCN for sentences of 21 words, reading the converter's rows."""
+    """Writes the example's LRCN for sentences of 21 words, reading the converter's rows."""
     net = (EXAMPLE / "lrcn.prototxt").read_text()
     net = re.sub(r"file:work/coco/\w+-rows", f"file:{folder}/out/embedded", net)
     net = re.sub(r"batch_size: \d+", "batch_size: 2", net)

@@ -1,4 +1,4 @@
-"""A training that loses processes recovers with the same result."""
+"""A training that loses processes recovers, with the same result."""
 
 import random
 import re
@@ -16,7 +16,7 @@ HEARTBEAT_S = 10
 
 @pytest.fixture(scope="module")
 def train(spark, digits):
-    """Trains on two executors, with snapshots; returns the fault injector's observations."""
+    """Returns a function that trains on two executors with snapshots."""
 
     def train(injector, rows=None, validate=False, prefix="lenet_cos", **flags):
         settings = {"max_iter": MAX_ITER, "snapshot": 20, "random_seed": 5}
@@ -60,12 +60,13 @@ def test_the_model_is_that_of_an_unbroken_run(train, unbroken, kind):
     injector = FaultInjector(kind, random.randint(40, MAX_ITER - 80), random.randint(0, 1))
     rows = train(injector, validate=True)
     check_recovered(injector, unbroken)
-    assert rows == unbroken[1]  # every validation once, with the same values
-    # Detected by the end of a connection, or of a Spark task, without a heartbeat timeout.
+    assert rows == unbroken[1]  # each validation once, with the same values
+    # Only a frozen trainer is detected by the heartbeat timeout. The other faults close a
+    # connection or end a Spark task.
     frozen = kind == "frozen trainer"
     silent = f"has been silent for {HEARTBEAT_S} s" in injector.of("restart")[0]["reason"]
     assert silent == frozen, injector.timeline()
-    # A few seconds, and one second, on an idle machine.
+    # On an idle machine, recovery takes a few seconds and the other ranks end within one.
     assert injector.seconds_to_recover() < 120 + frozen * HEARTBEAT_S, injector.timeline()
     assert injector.seconds_of_others() < 30 + frozen * HEARTBEAT_S, injector.timeline()
 
@@ -79,7 +80,7 @@ def many_files(spark, digits):
 
 
 def test_rows_from_spark_are_recomputed_identically(spark, train, many_files):
-    def rows():  # of shuffles one after the other
+    def rows():  # a shuffle, then another one for the ranks
         return spark.read.parquet(many_files).repartition(16)
 
     hashes = set()
@@ -95,7 +96,7 @@ def test_rows_from_spark_are_recomputed_identically(spark, train, many_files):
 
 
 class Changer(FaultInjector):
-    """Kills, and before the restart creates a file that changes the rows of rank 1."""
+    """Kills a trainer and, before the restart, creates a file that changes the rows of rank 1."""
 
     def __init__(self, file):
         super().__init__("trainer", 60)
@@ -157,7 +158,7 @@ def test_a_full_disk_costs_only_its_snapshots(train, unbroken, digits):
 
 def test_after_max_restarts_the_failure_is_clear(train):
     class Relentless(FaultInjector):
-        """Once in each generation, ignoring its late events."""
+        """Injects a fault into each generation once, ignoring late events of the previous one."""
 
         injected = 0
 

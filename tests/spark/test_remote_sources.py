@@ -1,5 +1,6 @@
-"""Remote ORC and SequenceFiles (fsspec's local:): ranks train on them as on Parquet, bit for bit,
-and no row passes through Spark."""
+"""Remote ORC and SequenceFiles (fsspec's local:): ranks train as if the rows were in Parquet, bit
+for bit, and no row passes through Spark.
+"""
 
 import itertools
 
@@ -29,7 +30,7 @@ def rows(digits):
 
 @pytest.fixture(scope="module")
 def sources(net, rows):
-    """The same rows in two files of each format."""
+    """Writes the same rows as two files in each format."""
     table = pa.Table.from_pylist(rows).rename_columns({"image": "data"})
     for i, part in enumerate((table.slice(0, 85), table.slice(85))):
         for kind in ("parquet", "orc", "sequence"):

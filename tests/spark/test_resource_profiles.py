@@ -1,4 +1,4 @@
-"""GPUs held only by ranks and nodes, by stage-level scheduling; a script simulates GPUs."""
+"""Only ranks and nodes hold GPUs, by stage-level scheduling; a script simulates GPUs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pyspark.resource import ResourceProfile, TaskResourceRequests
 from hearth import HearthError
 from hearth.spark.profiles import CPUS, GPUS, task_profile
 
-# Two executors of three cores and two GPUs each.
+# Starts two executors of three cores and two GPUs each.
 PROGRAM = """
 import json, os, threading, time
 from pathlib import Path
@@ -115,7 +115,7 @@ Path("found.json").write_text(json.dumps(found))
 """
 
 
-@pytest.mark.timeout(900)  # three quarters of a minute where nothing else runs
+@pytest.mark.timeout(900)  # three quarters of a minute on an idle machine
 def test_nodes_hold_the_resources_of_their_profile(tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM], cwd=tmp_path, capture_output=True, text=True, timeout=850

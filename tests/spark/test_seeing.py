@@ -12,7 +12,7 @@ from hearth.tools import report, timeline
 
 
 class Watcher:
-    """A listener that opens the page at each validation."""
+    """An event listener that opens the page at each validation."""
 
     def __init__(self):
         self.url = None
@@ -105,11 +105,12 @@ def test_the_timeline_has_layers_and_gradients_of_both_ranks(watched):
     for process in processes:
         names = [event["name"] for event in process.events if event["ph"] == "X"]
         assert names.count("iteration 81") == 1
-        # With the validations' nets on rank 0 of each executor.
+        # More than 81, because rank 0 of each executor also runs the validation nets.
         assert names.count("conv1 forward") >= 81
         for name in ("conv1 backward", "update"):
             assert names.count(name) == 81, name
-        # The step in which all ranks find that the epoch is over has a wait, too.
+        # More than 81, because ranks also wait in the step in which they find that the epoch has
+        # ended.
         assert names.count("wait for other ranks' gradients") >= 81
         reduced = [event for event in process.events if "gradients" in event["name"]]
         in_memory = [e for e in reduced if e["args"].get("transport") == "shared memory"]

@@ -18,7 +18,7 @@ ROWS = 48
 
 
 def signed(data):
-    """Bytes as Spark's array<byte> has them."""
+    """The bytes as signed numbers, as in Spark's array<byte>."""
     return [byte - 256 if byte > 127 else byte for byte in data]
 
 
@@ -34,7 +34,7 @@ def rows(digits):
 
 @pytest.fixture(scope="module")
 def frame(spark, rows):
-    """Labels as text, images as bytes and as an array of bytes."""
+    """Labels as text, images as binary and as an array of bytes."""
     made = spark.createDataFrame(
         [
             (row["id"], str(row["label"]), bytearray(row["image"]), signed(row["image"]))
@@ -130,7 +130,7 @@ def test_tables_are_not_read_as_plain_files(spark, net, frame):
             read()
     fields = 'channels: 1 height: 28 width: 28 dataframe_format: "delta"'
     conf = net.config(spark, IMAGES, f"file:{path}", fields=fields)
-    assert DataSource(spark).getSource(conf, True).file_rows() is None  # Spark reads it
+    assert DataSource(spark).getSource(conf, True).file_rows() is None  # so Spark reads the table
     Path(path, "_delta_log").rmdir()
     convert_to_deltalake(path)
     rows = DataSource(spark).getSource(conf, True).file_rows()
@@ -207,7 +207,7 @@ def test_a10_partitions_of_large_rows_change_no_value(spark, net, trained):
 
 
 class DigitsOfAQueue(DataSource):
-    """Like a topic of a queue: rows found by a query of the driver."""
+    """Like a message queue's topic: the driver queries for the rows."""
 
     def makeFrame(self, conf, layer, isTraining):
         assert layer["type"] == "MemoryData"

@@ -1,4 +1,4 @@
-"""A LevelDB as the source of a fed layer: read in place by ranges of keys, as an LMDB is."""
+"""A LevelDB as the source of a fed layer: read in place by key ranges, like an LMDB."""
 
 import subprocess
 
@@ -26,7 +26,7 @@ def rows(digits):
 
 @pytest.fixture(scope="module")
 def databases(net, rows):
-    """The digits in both kinds, by Caffe's converter."""
+    """The digits as an LMDB and a LevelDB, written by Caffe's converter."""
     sizes = np.array([0x803, len(rows), 28, 28], ">u4").tobytes()
     (net.folder / "images").write_bytes(sizes + b"".join(row["image"] for row in rows))
     counts = np.array([0x801, len(rows)], ">u4").tobytes()

@@ -1,4 +1,4 @@
-"""An LMDB as the source of a fed layer: read in place, by ranges of keys, the same every time."""
+"""An LMDB as the source of a fed layer: read in place by key ranges, repeatably."""
 
 import io
 
@@ -14,7 +14,7 @@ from hearth.caffeonspark import CaffeOnSpark, DataSource, FlagError
 from hearth.sources.frames import source_frame
 
 KIND = "com.yahoo.ml.caffe.LMDB"
-ROWS = 103  # a remainder for any number of parts
+ROWS = 103  # prime, so no number of partitions divides it
 SHAPE = (1, 28, 28)
 
 
@@ -24,7 +24,7 @@ def key(number):
 
 @pytest.fixture(scope="module")
 def rows(digits):
-    """The digits by key."""
+    """The digits with sortable keys as ids."""
     return [{**row, "id": key(number)} for number, row in enumerate(digit_rows(digits, ROWS))]
 
 
@@ -62,7 +62,7 @@ def test_large_images_read_in_place_train_like_small_ones(spark, net, rows, trai
     for row in rows:
         image = io.BytesIO()
         Image.frombytes("L", (28, 28), row["image"]).save(image, "PNG")
-        large = image.getvalue() + bytes(20_000)  # which no decoder reads
+        large = image.getvalue() + bytes(20_000)  # decoders ignore the padding
         records[row["id"]] = datum(large, row["label"], SHAPE, encoded=True)
     path = write_lmdb(net.folder / "large", records)
     conf = net.config(spark, KIND, f"file:{path}")
@@ -101,7 +101,7 @@ def test_corrupt_records_are_invalid_rows_and_images_are_decoded(spark, net, row
         "bad-cut": datum(rows[0]["image"], 3, SHAPE)[:-300],
         "bad-short": datum(b"too few", 3, SHAPE),
         "bad-text": b"no Datum at all",
-        # Of the LMDB's pages in the file.
+        # Large enough for the LMDB to store it in overflow pages of the file.
         "bad-long": datum(b"\x01" * 40_000, 3, (1, 200, 200)),
     }
     path = write_lmdb(net.folder / "spoiled", records)

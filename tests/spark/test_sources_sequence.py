@@ -12,7 +12,7 @@ ROWS = 60
 
 
 def serialized(spark, value):
-    """A value serialized by Java's ObjectOutputStream."""
+    """The value's bytes as written by Java's ObjectOutputStream."""
     jvm = spark._jvm
     stream = jvm.java.io.ByteArrayOutputStream()
     writer = jvm.java.io.ObjectOutputStream(stream)
@@ -23,7 +23,7 @@ def serialized(spark, value):
 
 def java_key(spark, row, form):
     jvm = spark._jvm
-    if form == "pair":  # of two fields, as CaffeOnSpark's own Pair, whose class is not to be had
+    if form == "pair":  # imitates CaffeOnSpark's Pair class, which is not available
         key = serialized(spark, jvm.scala.Tuple2(row["id"], str(row["label"])))
         return (
             key.replace(b"scala.Tuple2", b"com.own.Pair")

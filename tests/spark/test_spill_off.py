@@ -1,4 +1,4 @@
-"""Streamed rows, read again in each epoch: their cost, and unsupported sources."""
+"""Streamed rows, which each epoch reads again: their cost, and unsupported sources."""
 
 import contextlib
 import os
@@ -33,7 +33,7 @@ layer {{ name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: 
 
 
 class TwoTerabytes:
-    """A source of 50,000 units of 1,024 rows of 40 KB, which are generated while they are read."""
+    """A source of 50,000 splits of 1,024 rows of 40 KB, which are generated while they are read."""
 
     remote = False
 
@@ -58,8 +58,9 @@ class TwoTerabytes:
 
 
 def own_bytes(pid):
-    """Memory of a process that no file stands behind; 0 where it has ended, as it may at the last
-    of its events."""
+    """Bytes of a process's anonymous memory; 0 if it has ended, as it may before its last event
+    arrives.
+    """
     try:
         status = Path(f"/proc/{pid}/status").read_text()
     except OSError:
@@ -69,17 +70,16 @@ def own_bytes(pid):
 
 
 def unnamed_files(pid, models):
-    """Files that have no name any more, as a spool's has none, and their bytes; rings are no files
-    of a disk.
+    """Sizes of the process's open files that have been unlinked, as a spool is.
 
-    Nor are standard streams a trainer's: pytest catches them in files without names. A model that
-    is being written, in the folder `models`, will have a name.
+    Excluded are rings (memory files), the standard streams (pytest captures them in unlinked
+    files), and models in the folder `models`, which get a name once they are complete.
     """
     found = {}
     for entry in Path(f"/proc/{pid}/fd").glob("*"):
         if int(entry.name) <= 2:
             continue
-        with contextlib.suppress(FileNotFoundError):  # it has been closed
+        with contextlib.suppress(FileNotFoundError):  # it was closed meanwhile
             target = os.readlink(entry)
             if target.endswith("(deleted)") and not target.startswith(("/memfd:", f"{models}/#")):
                 found[entry.name, target] = os.stat(entry).st_size
@@ -87,7 +87,7 @@ def unnamed_files(pid, models):
 
 
 def test_a_source_of_two_terabytes_takes_the_memory_of_two_windows_and_no_disk(spark, tmp_path):
-    cloudpickle.register_pickle_by_value(sys.modules[__name__])  # executors have no test modules
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])  # not importable on executors
     (tmp_path / "net.prototxt").write_text(NET)
     solver = tmp_path / "solver.prototxt"
     solver.write_text(
@@ -97,7 +97,7 @@ def test_a_source_of_two_terabytes_takes_the_memory_of_two_windows_and_no_disk(s
     conf = Config(spark, {"conf": str(solver), "model": f"file:{tmp_path}/m", "clusterSize": "2"})
     job = train_job(conf, False, FlagFiles.of(spark))
     seen = []
-    others = trainers()  # of earlier tests, for predictions
+    others = trainers()  # trainers of earlier tests' predictions
 
     def watch(event):
         if event.get("event") == "progress":
@@ -106,12 +106,12 @@ def test_a_source_of_two_terabytes_takes_the_memory_of_two_windows_and_no_disk(s
 
     rows = RankRows(TwoTerabytes(), job["seed"])
     done = launch.run(spark, launch.Plan(2, job, {"train": rows}), watch)
-    assert done["iteration"] == ITERATIONS  # 2.4 GB of rows
+    assert done["iteration"] == ITERATIONS  # having read 2.4 GB of rows
     # The last events may arrive after a trainer has ended.
     memories = [[memory for memory, _ in processes] for processes in seen]
     most = [max(each) for each in memories if len(each) == 2 and min(each) > 0]
     assert len(most) > 2, memories
-    # Some 175 MB without rows, and twice 64 MB and a batch.
+    # Some 175 MB without rows, plus two windows of 64 MB and a batch.
     half = len(most) // 2
     assert max(most) < 500 << 20, most
     assert max(most[half:]) < max(most[:half]) + (64 << 20), most

@@ -1,4 +1,4 @@
-"""Faults on a Master with Workers; in separate processes, as a session is one per process."""
+"""Faults on a standalone cluster; each session runs in a separate process."""
 
 import os
 import re
@@ -14,13 +14,13 @@ from faults import check_nothing_left, processes_with
 from standalone import GPU_DISCOVERY, StandaloneCluster
 from waiting import wait_until
 
-# Includes the cluster's start, on a busy machine.
+# The limit includes the cluster's start on a busy machine.
 pytestmark = pytest.mark.timeout(600)
 
 HERE = Path(__file__).resolve().parent
 SOAK = HERE.parent / "soak" / "soak.py"
 
-# `train(on_event)` gives the hash of a training's weights.
+# Defines `train(on_event)`, which returns the SHA-256 of the trained weights.
 BEGIN = """
 import sys, tempfile
 from pathlib import Path
@@ -70,7 +70,7 @@ except Seen as seen:
 spark.stop()
 """
 
-# Tasks request no GPU; prints the GPUs visible to the two nodes with the model.
+# Tasks request no GPU. Prints the GPUs visible to the two nodes that run the model.
 PREDICT = """
 import sys
 from hearth.ml import predict, release_devices
@@ -92,14 +92,14 @@ spark.stop()
 
 @pytest.fixture(scope="module")
 def master(tmp_path_factory):
-    """The url of a Master with two Workers, whose processes have the session's mark.
+    """The URL of a Master with two Workers, whose processes inherit the session's mark.
 
     Each Worker believes that it has two GPUs.
     """
     os.environ.update([MARK.split("=")])
     folder = tmp_path_factory.mktemp("standalone")
     with pytest.MonkeyPatch.context() as patch:
-        # The soak's layer is imported on the executors.
+        # Executors must be able to import the soak test's Python layer.
         patch.setenv("PYTHONPATH", str(SOAK.parent), prepend=os.pathsep)
         script = folder / "gpus.sh"
         script.write_text(GPU_DISCOVERY)

@@ -1,4 +1,4 @@
-"""Logs of tasks, workers and trainers on their executors hold no token."""
+"""Executors' logs of tasks, workers and trainers contain no token."""
 
 import os
 import secrets
@@ -12,20 +12,21 @@ from hearth.caffeonspark import CaffeOnSpark, DataSource
 
 
 def executor_logs() -> dict[Path, bytes]:
-    """Standard error and output of the session's executors, with those that are gone.
+    """Standard output and error of the session's executors, including ended ones.
 
-    There is no level at which Hearth says more than it does of itself.
+    These are complete: Hearth has no log level that prints more.
     """
     work = Path(os.environ["SPARK_HOME"], "work")
     return {log: log.read_bytes() for log in work.glob("app-*/*/std*")}
 
 
 def forms(token: str) -> list[bytes]:
-    """Forms of a token: as text, as bytes, and both in base64, at any offset in a line."""
+    """The forms of a token in a log: text, bytes, and the base64 of both at any offset."""
     raw = bytes.fromhex(token)
     words = [token.encode(), token.upper().encode(), raw]
     for text in (raw, token.encode()):
-        # Base64 encodes three bytes at a time: the complete groups, for each offset in a line.
+        # Base64 encodes groups of three bytes, so there are three alignments; only full groups
+        # count.
         words += [b64encode(text[skip : skip + 27]) for skip in range(3)]
     return words
 
@@ -45,7 +46,7 @@ def test_no_log_of_an_executor_holds_a_token_of_any_generation(spark, digits, mo
     rows = spark.read.parquet(digits.table("raw", "train"))
     CaffeOnSpark(spark, injector).train(DataSource(spark).fromDataFrame(conf, rows, True))
     assert injector.landed
-    assert [len(token) for token in tokens] == [64, 64]  # of two generations
+    assert [len(token) for token in tokens] == [64, 64]  # from two generations
     assert wait_until(lambda: any(b"Iteration 199" in log for log in executor_logs().values()), 60)
     logs = executor_logs()
     assert any(b"was killed by SIGKILL" in log for log in logs.values())

@@ -75,12 +75,12 @@ def test_validation_runs_during_training(spark, digits, api):
     assert result.columns == ["accuracy", "loss"]
     assert {field.dataType.simpleString() for field in result.schema} == {"array<float>"}
     rows = result.collect()
-    assert len(rows) == 8  # iterations 10, 20, ... 80: neither the first nor the last
+    assert len(rows) == 8  # iterations 10, 20, ... 80; not 0, and not 81
     assert rows[-1].accuracy[0] > 0.6
     assert rows[-1].accuracy[0] > rows[0].accuracy[0]
 
 
-# An output of 1,000 values, which depend on the weights and the rows of each validation.
+# 1,000 output values that depend on the weights and on the rows of each validation.
 MANY_VALUES = """
 layer {
   name: "many" type: "InnerProduct" bottom: "ip1" top: "many" include { phase: TEST }
@@ -102,8 +102,8 @@ def test_megabytes_of_validations_are_returned_complete(spark, digits):
     found = [row.asDict() for row in rows.collect()]
     assert [event["iteration"] for event in reported] == list(range(1, 71))
     assert {len(row["many"]) for row in found} == {1000}
-    assert found == [event["outputs"] for event in reported]  # each in a separate frame
-    assert len(json.dumps(found)) > 1 << 20  # bytes of a frame
+    assert found == [event["outputs"] for event in reported]  # events arrive in separate frames
+    assert len(json.dumps(found)) > 1 << 20  # more than a frame's limit
     assert len({tuple(row["many"]) for row in found}) == 70
 
 
@@ -138,7 +138,7 @@ def test_a11_the_last_validation_is_a_test_of_the_written_model(spark, digits):
     cos, sources = CaffeOnSpark(spark), DataSource(spark)
     frame = cos.trainWithValidation(sources.getSource(conf, True), sources.getSource(conf, False))
     rows = frame.collect()
-    assert len(rows) == 2  # CaffeOnSpark has none after the last iteration
-    means = cos.test(sources.getSource(conf, False))  # on the same rows, which are all there are
+    assert len(rows) == 2  # CaffeOnSpark does not validate after the last iteration
+    means = cos.test(sources.getSource(conf, False))  # on the same rows: both read the whole table
     for name in frame.columns:
         assert rows[-1][name] == pytest.approx(means[name], rel=1e-5)

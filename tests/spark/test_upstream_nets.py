@@ -1,6 +1,6 @@
 """CaffeOnSpark's examples, unmodified: data from its tools, its prototxts, its flags.
 
-The data are digits and a few drawn images, and max_iter is small; all sizes are upstream's.
+The data are digits and a few drawn images, and max_iter is small; all other sizes are upstream's.
 """
 
 import json
@@ -67,7 +67,7 @@ def flags_of(folder, name, **more):
 
 @pytest.fixture(scope="module")
 def lmdbs(folder, digits):
-    """The digits as MNIST's files, and by Caffe's converter as LMDBs."""
+    """Writes the digits in MNIST's format, and converts them to LMDBs with Caffe's converter."""
     for split in ("train", "test"):
         table = pq.read_table(digits.table("raw", split))
         pixels = b"".join(table["image"].to_pylist())
@@ -82,7 +82,7 @@ def lmdbs(folder, digits):
 
 @pytest.fixture(scope="module")
 def frames(spark, folder, lmdbs):
-    """The same by CaffeOnSpark's converter."""
+    """The LMDBs as DataFrames, by CaffeOnSpark's converter."""
     found = {}
     for split, source in lmdbs.items():
         found[split] = f"file:{folder}/mnist_{split}_dataframe"
@@ -95,7 +95,7 @@ def test_a07_lenet_memory_learns_and_is_validated_tested_and_extracted(
     spark, folder, digits, lmdbs, capsys
 ):
     trained_rows = pq.read_metadata(digits.table("raw", "train")).num_rows
-    # Upstream's test of 81 iterations validates on the rows that it trains on.
+    # Upstream's test of 81 iterations also validates on the training rows.
     net = memory_net("lenet", "LMDB", (lmdbs["train"], lmdbs["train"]), (64, 100), SCALED)
     write_net(folder, "lenet_memory", net, LENET_SOLVER)
     output = f"file:{folder}/lenet_features"
@@ -119,7 +119,7 @@ def test_a07_lenet_memory_learns_and_is_validated_tested_and_extracted(
 
 
 def compare_int8(conf, exact, output, capsys):
-    """-test -precision int8 prints both means; the file has those of int8 alone."""
+    """Checks that -test -precision int8 prints both accuracies and their difference."""
     conf.isFeature, conf.isTest, conf.outputPath = False, True, output
     conf.features, conf.precision = [], "int8"
     capsys.readouterr()
@@ -153,7 +153,7 @@ def test_lenet_dataframe_and_lenet_cos_give_one_model(spark, folder, frames):
 
 
 def cifar_records(count, seed):
-    """Records in CIFAR-10's format: a label, and an image whose colour encodes it."""
+    """Records in CIFAR-10's format: a label, and an image whose colour depends on the label."""
     random = np.random.default_rng(seed)
     records = b""
     for label in random.integers(0, 10, count):
@@ -182,7 +182,7 @@ def test_a08_cifar10_quick_has_its_mean_file_and_an_hdf5_model(spark, folder):
         ),
     )  # fmt: skip
     run_config(conf)
-    # The model has its format in its name, and is in the folder of the snapshots.
+    # The files' names end in .h5 for the format, and the model is in the folder of the snapshots.
     snapshot = "cifar10_quick_iter_40"
     written = ("cifar10_quick.model", f"{snapshot}.caffemodel", f"{snapshot}.solverstate")
     for name in (f"{name}.h5" for name in written):
@@ -191,7 +191,7 @@ def test_a08_cifar10_quick_has_its_mean_file_and_an_hdf5_model(spark, folder):
     rows = cos.features(sources.getSource(conf, False)).collect()
     assert len(rows) == 200
     seen = np.array([row.data for row in rows])
-    assert np.abs(seen.mean(axis=0)).max() < 60 < np.abs(seen).max()  # of bytes less their mean
+    assert np.abs(seen.mean(axis=0)).max() < 60 < np.abs(seen).max()  # bytes less their mean
     assert cos.test(sources.getSource(conf, False))["accuracy"][0] > 0.5
 
 
@@ -213,7 +213,7 @@ def drawn(folder):
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(
-    # The second one differs from the first in its batches and the width of its last layer.
+    # The second net has other batch sizes and a wider last layer.
     "name",
     ["caffenet_train", pytest.param("bvlc_reference", marks=pytest.mark.long)],
 )
@@ -236,7 +236,7 @@ def test_caffenet_trains_on_a_sequence_file_of_images(spark, folder, drawn, name
     rows = spark.read.json(f"file:{folder}/{name}_features").collect()
     width = 2 if name == "caffenet_train" else 1000
     assert {row.SampleID: len(row.fc8) for row in rows} == {f"{i}.jpg": width for i in range(4)}
-    (folder / f"{name}.model").unlink()  # 240 MB
+    (folder / f"{name}.model").unlink()  # it has 240 MB
 
 
 @pytest.mark.timeout(300)
@@ -249,7 +249,8 @@ def test_a21_lrcn_trains_on_converted_captions(spark, folder, drawn):
         notes.append({"id": 10 + number, "image_id": number, "caption": f"A white disk, {number}."})
     coco = folder / "captions.json"
     coco.write_text(json.dumps({"images": images, "annotations": notes}))
-    # The net has 21 steps, and the converter's captions by default 20 words: one is padded.
+    # The net has 21 steps, but the converter's captions have 20 words by default, so one step is
+    # padding.
     arguments = [f"-captionFile=file:{coco}", f"-imageRoot=file:{drawn}"]
     folders = ["-imageCaptionDFDir=captions", "-vocabDir=words", "-embeddingDFDir=embedded"]
     output = f"-output=file:{folder}/coco"

@@ -50,7 +50,7 @@ def test_a28_a_sweep_rewrites_its_files_and_keeps_its_config(spark, digits, tmp_
 def test_all_executors_train_and_their_rows_stay_on_disk_as_long(spark, digits, tmp_path):
     from hearth.caffeonspark import CaffeOnSpark, DataSource
 
-    def kept():  # those of other tests may go at any moment, with Java's garbage
+    def kept():  # other tests' RDDs may disappear at any moment, when Java collects garbage
         return set(spark.sparkContext._jsc.getPersistentRDDs())
 
     net = SourceNet(tmp_path)

@@ -1,4 +1,4 @@
-"""Python workers of a local cluster are forked by a daemon with common modules imported."""
+"""A daemon that has imported common modules forks the Python workers of a local cluster."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_a_worker_has_pandas_imported_and_pyspark_compiled(spark):
     )
     assert row.module == "hearth.spark.worker_daemon"
     assert row.has_pandas
-    assert Path(row.pyspark).is_file()  # not within an archive
+    assert Path(row.pyspark).is_file()  # a plain file, not in an archive
 
 
 _DRAWS = """

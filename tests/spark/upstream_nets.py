@@ -1,4 +1,4 @@
-"""Nets and solvers in the form of CaffeOnSpark's own examples, at their sizes."""
+"""Nets and solvers in the form and at the sizes of CaffeOnSpark's examples."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def body_of(name: str) -> str:
 def memory_net(
     name: str, kind: str, sources: tuple[str, str], batches: tuple[int, int], transform: str
 ) -> str:
-    """The net fed by MemoryData layers, TRAIN's and TEST's: lenet_memory, cifar10_quick, ..."""
+    """The net with MemoryData layers for TRAIN and TEST, as in lenet_memory, cifar10_quick, ..."""
     size = _SIZES[name]
     layers = [
         f"""layer {{ name: "data" type: "MemoryData" top: "data" top: "label"
@@ -55,7 +55,7 @@ def lenet_cos_net(sources: tuple[str, str]) -> str:
 
 
 def lrcn_net(source: str, words: int, length: int) -> str:
-    """CaffeNet and two LSTM layers of 1,000, with the stages that choose among their variants."""
+    """CaffeNet and two LSTM layers of 1,000 units, with stages that select their variants."""
     sentences = "".join(
         f"""    top {{ name: "{name}" type: INT_ARRAY channels: {length} sample_num_axes: 1
       transpose: true }}
@@ -84,7 +84,9 @@ def lrcn_net(source: str, words: int, length: int) -> str:
 
 
 def _in_two_forms(caffenet: str) -> str:
-    """The convolutional net, frozen with one stage and learning without it; no losses."""
+    """The convolutional net twice, without losses: frozen in stage freeze-convnet, trainable
+    otherwise.
+    """
     text = ""
     for layer in _LAYER.findall(caffenet):
         if re.search(r'type: "(SoftmaxWithLoss|Accuracy)"', layer):

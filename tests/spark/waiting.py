@@ -1,4 +1,4 @@
-"""Waiting for what another process or thread does."""
+"""Waits for conditions that other processes or threads fulfil."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def wait_until(condition: Callable[[], Any], timeout_s: float) -> Any:
-    """The result of `condition` as soon as it is true, or the last one."""
+    """Polls `condition` until it is true or the deadline has passed; returns its last result."""
     deadline = time.monotonic() + timeout_s
     while not (result := condition()) and time.monotonic() < deadline:
         time.sleep(0.02)

@@ -1,4 +1,6 @@
-"""A proxy of an object store: records requests, answers some with 503, truncates responses."""
+"""A proxy in front of an object store that records requests, answers some with 503, and truncates
+responses.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +19,9 @@ _BUSY = (
 class FaultProxy:
     """Serves on a free port of this host until close(). Any thread.
 
-    `fails`: whether a request, by its number, is answered with 503. `delay_s`: before each
-    answer. `cuts`: whether the body of an answer, by its number, breaks off. `on_request`: is
-    called with method and path before the request goes on.
+    `fails`: whether the request with this number is answered with 503. `delay_s`: before each
+    response. `cuts`: whether the body of the response with this number is truncated. `on_request`:
+    called with method and path before a request is forwarded.
     """
 
     def __init__(self, upstream: int):
@@ -41,7 +43,7 @@ class FaultProxy:
         return int(self._server.server_address[1])
 
     def note(self, method: str, path: str) -> int:
-        """The number of a request."""
+        """Records a request, and returns its number."""
         with self._lock:
             self.requests.append((method, path))
             return len(self.requests)
@@ -111,9 +113,9 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def handle_expect_100(self) -> bool:
-        return True  # _body() answers
+        return True  # _body() sends the response
 
     def log_message(self, *args: object) -> None:
-        """Nothing."""
+        """Logs nothing."""
 
     do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = do_PATCH = _forward

@@ -1,7 +1,7 @@
-"""Object stores that are slow, busy or cut off, and writers that are killed; run.py runs this.
+"""Object stores that are slow, busy or disconnected, and writers that are killed; run.py runs this.
 
-HEARTH_TEST_STORE: a URI in the store. HEARTH_TEST_SERVER: host:port of its server, as it stands in
-the environment variables by which the libraries find it.
+HEARTH_TEST_STORE: a URI in the store. HEARTH_TEST_SERVER: host:port of its server, as in the
+environment variables that configure the libraries.
 """
 
 from __future__ import annotations
@@ -25,15 +25,16 @@ from hearth.files.library_files import LibraryFiles
 
 BASE, SERVER = os.environ["HEARTH_TEST_STORE"], os.environ["HEARTH_TEST_SERVER"]
 MEGABYTES = 25 << 20  # several parts
-# How often a busy store refuses a request: Azure's library waits 15 s before it repeats one.
+# A busy store refuses every n-th request; rarely on Azure, whose library waits 15 s to retry.
 BUSY_EVERY = 40 if BASE.startswith("abfs") else 4
-# A part of a file of so many megabytes: Azure's library sends blocks of 50 MB.
+# The size of a file that is sent in parts, and the mark of a part's request: Azure's library sends
+# blocks of 50 MB.
 WRITTEN_MB, A_PART = (60, "comp=block&") if BASE.startswith("abfs") else (25, "partNumber=2")
 
 
 @pytest.fixture
 def proxy(monkeypatch):
-    """In front of the store, for all that this test and its children do."""
+    """A proxy in front of the store, for this test's process and its children."""
     proxy = FaultProxy(int(SERVER.rpartition(":")[2]))
     for name, value in os.environ.items():
         if SERVER in value and name != "HEARTH_TEST_SERVER":
@@ -46,7 +47,7 @@ def proxy(monkeypatch):
 
 
 def _forget():
-    """fsspec keeps file systems, with the server that they found."""
+    """Clears fsspec's cached file systems, which remember the server."""
     from fsspec.spec import AbstractFileSystem
 
     kinds = [AbstractFileSystem]
@@ -87,7 +88,7 @@ def test_a_large_file_is_sent_in_parts(proxy, uri, tmp_path):
     writes = [path for method, path in proxy.requests if method in ("PUT", "POST", "PATCH")]
     words = ("partNumber", "upload", "comp=block")
     sent = sum(any(word in path for word in words) for path in writes)
-    # adlfs sends blocks of 50 MB, and their list.
+    # adlfs sends blocks of 50 MB, and then a list of them.
     assert sent > (1 if BASE.startswith("abfs") else 2)
     files.fetch(f"{uri}/model", str(tmp_path / "copy"))
     assert (tmp_path / "copy").read_bytes() == content
@@ -164,4 +165,4 @@ def test_a_writer_that_is_killed_leaves_the_older_checkpoint(proxy, uri, moment)
     folder = CheckpointFolder(uri, print)
     save(folder, 2, b"second")
     assert newest(uri) == (2, b"second", [])
-    assert len(folder._store.names(uri)) == 2  # what the killed one left is gone
+    assert len(folder._store.names(uri)) == 2  # the killed writer's files are removed

@@ -1,8 +1,8 @@
-"""The suites of files, sources and checkpoints against servers of object stores, and their faults.
+"""Runs the suites of files, sources and checkpoints on object stores, and tests their faults.
 
-`run.py [s3] [s3a] [gs] [abfs]`: `make test-stores` makes the environment and runs all for which
-there is a server: moto's for s3 and s3a; fake-gcs-server (GCS_SERVER: its program); Azurite
-(AZURITE: the command). Prints what was tried.
+`run.py [s3] [s3a] [gs] [abfs]`: `make test-stores` creates the environment and runs all that have a
+server: moto for s3 and s3a, fake-gcs-server (GCS_SERVER: its program), Azurite (AZURITE: its
+command). Prints what it tried.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ BUCKET = "hearth"
 
 @contextmanager
 def s3() -> Iterator[tuple[str, dict[str, str]]]:
-    """host:port of a server with a bucket, and how libraries find it."""
+    """A running S3 server: its host:port, and the variables by which libraries find it."""
     from moto.server import ThreadedMotoServer
 
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
@@ -55,7 +55,7 @@ def s3() -> Iterator[tuple[str, dict[str, str]]]:
 
 @contextmanager
 def gs() -> Iterator[tuple[str, dict[str, str]]]:
-    """The same of Google's."""
+    """The same for Google Cloud Storage."""
     at = f"127.0.0.1:{_free_port()}"
     options = ["-scheme", "http", "-host", "127.0.0.1", "-port", at.rpartition(":")[2]]
     command = [os.environ["GCS_SERVER"], *options, "-backend", "memory", "-public-host", at]
@@ -76,7 +76,7 @@ def gs() -> Iterator[tuple[str, dict[str, str]]]:
 
 @contextmanager
 def abfs() -> Iterator[tuple[str, dict[str, str]]]:
-    """The same of Azure's."""
+    """The same for Azure."""
     from azure.storage.blob import BlobServiceClient
 
     at = f"127.0.0.1:{_free_port()}"
@@ -88,7 +88,7 @@ def abfs() -> Iterator[tuple[str, dict[str, str]]]:
         "--skipApiVersionCheck",
     ]
     command += ["--blobPort", at.rpartition(":")[2], "--location", folder, "--silent"]
-    # The account and key that every Azurite has.
+    # The default account and key of every Azurite.
     key = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
     connection = (
         f"DefaultEndpointsProtocol=http;AccountName=devstoreaccount1;AccountKey={key};"
@@ -143,12 +143,12 @@ def main() -> None:
             where = f"gs://anonymous@{BUCKET}" if kind == "gs" else f"{kind}://{BUCKET}"
             env = {**os.environ, **found, "HEARTH_TEST_STORE": where, "HEARTH_TEST_SERVER": at}
             pytest = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider"]
-            chosen = "store and not adl"  # params of fixtures; a test of a missing package
-            if kind == "gs":  # fake-gcs-server loses the space of a name
+            chosen = "store and not adl"  # fixtures' parameters; adl lacks its package
+            if kind == "gs":  # fake-gcs-server drops spaces in names
                 chosen += " and not files_round_trip"
             suites = [str(HERE.parent / "python" / name) for name in SUITES]
             commands = [[*pytest, "-k", chosen, *suites]]
-            if kind != "gs":  # and ends an upload whose state the client requests
+            if kind != "gs":  # it also ends uploads whose state is queried
                 commands.append([*pytest, str(HERE / "faults.py")])
             for command in commands:
                 print(f"{kind}: {' '.join(command[2:])}", flush=True)

@@ -1,7 +1,7 @@
-"""Tables of Parquet and ORC files by their names: hearth.data.table reads them as Spark does.
+"""Catalog tables of Parquet and ORC files: hearth.data.table reads them by name as Spark does.
 
-`catalogs.py in-memory|hive|connect`: with Spark's own catalog, with Hive's in Derby, or by Spark
-Connect to the latter. Prints a line for each table.
+`catalogs.py in-memory|hive|connect`: with Spark's own catalog, with Hive's in Derby, or with the
+latter through Spark Connect. Prints a line for each table.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def session(kind: str, folder: str) -> SparkSession:
 
 
 def write(spark: SparkSession, folder: str, hive: bool) -> list[str]:
-    """The names of tables that ranks can read."""
+    """Creates the tables; returns the names of those that ranks can read."""
     spark.sql("create database shop")
     names = []
     for kind in ("parquet", "orc"):
@@ -108,7 +108,7 @@ def check(spark: SparkSession, folder: str, hive: bool) -> list[str]:
 
 
 def refused(spark: SparkSession) -> list[str]:
-    """Tables that are not refused with an error that names the table and a remedy."""
+    """Tables that should be refused, but not with an error that names the table and a remedy."""
     spark.sql("create table shop.texts (a string) using csv")
     spark.sql("create view shop.seen as select * from shop.flat_parquet")
     wanted = {
@@ -133,7 +133,7 @@ def refused(spark: SparkSession) -> list[str]:
 def main() -> None:
     kind = sys.argv[1]
     folder = tempfile.mkdtemp(prefix="hearth-catalogs-")
-    os.chdir(folder)  # Derby's log
+    os.chdir(folder)  # Derby writes its log there
     spark = session(kind, folder)
     try:
         print(f"Spark {spark.version}, catalog {kind}", flush=True)

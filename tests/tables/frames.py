@@ -1,6 +1,6 @@
 """DataFrames of tables: a run reads one version while the table changes.
 
-check() is a part of run.py. Prints a line for each DataFrame and training.
+run.py calls check(). Prints a line for each DataFrame and training.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from hearth.cluster.errors import ClusterError
 from hearth.sources.tables.frames import frame_identity, pinned_frame
 from hearth.torch import TorchCluster
 
-cloudpickle.register_pickle_by_value(sys.modules[__name__])  # nodes cannot import it
+cloudpickle.register_pickle_by_value(sys.modules[__name__])  # nodes cannot import this module
 _DEADLINE_S = 300.0
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A table: its name in SQL, the word for its versions, and what reads it."""
+    """A kind of table: its name in SQL, its word for a version, and its reader."""
 
     system: str
     table: str
@@ -73,7 +73,7 @@ def numbers(begin: int, end: int) -> str:
 
 
 def changes(kind: Kind) -> dict[str, str]:
-    """Statements that make another version, in this order."""
+    """Statements that create another version, to be run in this order."""
     return {
         "append": f"insert into {kind.table} {numbers(100, 150)}",
         "delete": f"delete from {kind.table} where id % 7 = 3",
@@ -101,7 +101,7 @@ def shapes(spark: SparkSession, kind: Kind) -> dict[str, DataFrame]:
 
 
 def check_frames(spark: SparkSession, kind: Kind) -> Iterator[str]:
-    """Changes after which a pinned frame reads different rows."""
+    """Yields the changes after which a pinned frame reads different rows."""
     for change in changes(kind):
         write(spark, kind)
         if change == "overwrite":
@@ -114,7 +114,7 @@ def check_frames(spark: SparkSession, kind: Kind) -> Iterator[str]:
         for name, (frame, versions) in pinned.items():
             same = rows_of(frame) == before[name] and list(versions.values()) == [version]
             same &= version in frame_identity(frame) and frame.schema == made[name].schema
-            # Pinned again, as by a driver that starts again.
+            # Pins the frame again, like a restarted driver.
             again, _ = pinned_frame(shapes(spark, kind)[name], versions)
             same &= rows_of(again) == before[name]
             same &= frame_identity(again) == frame_identity(frame)
@@ -128,8 +128,9 @@ def check_frames(spark: SparkSession, kind: Kind) -> Iterator[str]:
 
 
 def check_refusals(spark: SparkSession, kind: Kind) -> Iterator[str]:
-    """A version that is gone, or has other columns, is an error in one line; a frame that Spark
-    keeps is left alone."""
+    """A missing version or other columns cause a one-line error; a frame that Spark caches is not
+    changed.
+    """
     write(spark, kind)
     frame, versions = pinned_frame(kind.load())
     spark.sql(f"alter table {kind.table} add columns (more double)")
@@ -172,8 +173,9 @@ def _error(work: Callable[[], Any]) -> str:
 
 
 def two_epochs(folder: str, ctx: Any) -> None:
-    """Notes the rows of each epoch. After the first one it waits for the table to change, and dies
-    once."""
+    """Notes the rows of each epoch. After the first epoch it waits until the table changes, then
+    dies once.
+    """
     import torch
 
     model = torch.nn.Linear(1, 1)
@@ -191,7 +193,7 @@ def two_epochs(folder: str, ctx: Any) -> None:
 
 
 def next_epoch(folder: str, ctx: Any) -> None:
-    """Goes on from the checkpoint, and notes the rows of an epoch."""
+    """Continues from the checkpoint, and notes the rows of an epoch."""
     import torch
 
     loader = ctx.dataset("train", batch_size=20, columns=("id", "x"))
@@ -209,7 +211,7 @@ def await_file(path: Path) -> None:
 
 
 def check_training(spark: SparkSession, kind: Kind, folder: Path) -> Iterator[str]:
-    """A table that changes between two epochs, then a killed rank, then another driver."""
+    """Checks a table that changes between two epochs, a killed rank, and then another driver."""
     folder.mkdir()
     write(spark, kind)
     version = kind.version()
@@ -231,7 +233,8 @@ def check_training(spark: SparkSession, kind: Kind, folder: Path) -> Iterator[st
     same = again.datasets.plans["train"].identity == identity and version in identity
     if not same or json.loads((folder / "again").read_text()) != list(range(100)):
         yield f"{kind.system}: another driver has {again.datasets.plans['train'].identity}"
-    # A version that the program names counts, and is not that of the checkpoints.
+    # If the program names a version, that version counts; here it differs from the checkpoints'
+    # version.
     named, _ = pinned_frame(kind.load())
     given = {"train": named}
     said = _error(lambda: start(main_fun=next_epoch, datasets=given).shutdown())
@@ -241,7 +244,7 @@ def check_training(spark: SparkSession, kind: Kind, folder: Path) -> Iterator[st
 
 
 def check(spark: SparkSession, warehouse: str) -> list[str]:
-    """Runs all checks; returns what failed."""
+    """Runs all checks; returns the failures."""
     wrong: list[str] = []
     for kind in kinds(spark, warehouse):
         wrong += check_frames(spark, kind)

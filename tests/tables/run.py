@@ -1,8 +1,7 @@
-"""Tables that Spark writes: hearth.data reads each version as Spark itself does, and DataFrames of
-them are pinned.
+"""Tables that Spark writes: hearth.data reads each version as Spark does, and pins DataFrames.
 
-`run.py FOLDER`: with the jars of Delta and Iceberg there; `make test-tables` fetches them and runs
-it. Prints a line for each version of a table.
+`run.py FOLDER` uses the jars of Delta and Iceberg in FOLDER, which `make test-tables` fetches
+before it runs this. Prints a line for each version of a table.
 """
 
 from __future__ import annotations
@@ -25,13 +24,13 @@ ICEBERG = "ice.db.rows"
 
 
 def session(jars: Iterable[Path], warehouse: str) -> SparkSession:
-    """Spark with both kinds of tables."""
+    """A session with both kinds of tables."""
     settings = {
         "spark.jars": ",".join(map(str, jars)),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.memory": "1g",
-        # Short statements: compiling for long runs takes longer than they do.
+        # Only C1, because the statements are so short that optimized compilation would not pay.
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "spark.databricks.delta.snapshotPartitions": "1",
         "spark.sql.shuffle.partitions": "1",
@@ -113,7 +112,7 @@ def write_iceberg(spark: SparkSession) -> None:
 
 
 def found(source: Any) -> list[dict[str, Any]]:
-    """Rows read by ranks, by id."""
+    """The rows that ranks read, ordered by id."""
     batches = itertools.chain.from_iterable(map(source.read, source.splits()))
     return sorted(
         (row for batch in batches for row in batch.to_pylist()), key=lambda row: row["id"]
@@ -121,11 +120,11 @@ def found(source: Any) -> list[dict[str, Any]]:
 
 
 def expected(frame: DataFrame) -> list[dict[str, Any]]:
-    """Rows read by Spark, by id."""
+    """The rows that Spark reads, ordered by id."""
     found = [row.asDict(recursive=True) for row in frame.orderBy("id").collect()]
     for row in found:
         for name, value in row.items():
-            if isinstance(value, datetime):  # Spark gives those of the local zone
+            if isinstance(value, datetime):  # Spark returns them in the local time zone
                 row[name] = value.astimezone(UTC)
     return found
 
@@ -152,7 +151,7 @@ def check(spark: SparkSession, warehouse: str) -> list[str]:
     wrong += compare("Delta by name", data.delta("named").pin(spark), spark.table("named"))
     write_iceberg(spark)
     for (snapshot,) in spark.sql(f"select snapshot_id from {ICEBERG}.snapshots").collect():
-        # By SQL, as the option "snapshot-id" gives the columns of now.
+        # By SQL, because the option "snapshot-id" returns the present columns.
         frame = spark.sql(f"select * from {ICEBERG} version as of {snapshot}")
         source = data.iceberg(ICEBERG, snapshot_id=snapshot).pin(spark)
         wrong += compare(f"Iceberg snapshot {snapshot}", source, frame)

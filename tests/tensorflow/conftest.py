@@ -1,4 +1,4 @@
-"""A two-executor Spark session for the cluster tests, and files for the notes of nodes."""
+"""A two-executor Spark session for the cluster tests, and files in which nodes leave notes."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from pyspark import cloudpickle
 with suppress(ImportError):
     import torch._dynamo  # noqa: F401
 
-# Every process of the session inherits this (tests/conftest.py): what outlives its cluster can be
-# found.
+# Every process of the session inherits this variable (tests/conftest.py), so that processes that
+# outlive their cluster can be found.
 MARK = "HEARTH_TEST_MARK"
 
 
@@ -26,7 +26,7 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if here in item.path.parents:
             item.add_marker(pytest.mark.tensorflow)
-            # The executors cannot import test modules: their functions travel by value.
+            # Executors cannot import test modules, so their functions are pickled by value.
             cloudpickle.register_pickle_by_value(sys.modules[item.module.__name__])
 
 
@@ -52,7 +52,7 @@ def notes(tmp_path):
 
 
 def node_processes() -> list[int]:
-    """Ids of the session's supervisors and nodes, wherever they hang now."""
+    """Ids of the session's supervisors and nodes, under any parent."""
     found = []
     mark = os.environ[MARK].encode()
     for entry in Path("/proc").iterdir():
@@ -69,7 +69,7 @@ def node_processes() -> list[int]:
 
 
 def no_node_left(timeout_s: float = 30) -> bool:
-    """Whether all of them end within the time; the machine may be busy."""
+    """Whether all node processes end before the deadline, which allows for a busy machine."""
     deadline = time.monotonic() + timeout_s
     while node_processes() and time.monotonic() < deadline:
         time.sleep(0.05)

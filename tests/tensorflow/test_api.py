@@ -1,4 +1,4 @@
-"""The names, parameters and defaults of TensorFlowOnSpark 2.2.5, and what needs no cluster."""
+"""The names, parameters and defaults of TensorFlowOnSpark 2.2.5, and calls that need no cluster."""
 
 import importlib
 import inspect
@@ -107,7 +107,7 @@ def test_signatures_are_those_of_tensorflowonspark(line):
     for part in path:
         thing = getattr(thing, part)
     signature = inspect.signature(thing)
-    # Parameters added by Hearth are keyword-only.
+    # Hearth's additional parameters are keyword-only, and are left out here.
     known = [
         parameter.replace(annotation=parameter.empty)
         for parameter in signature.parameters.values()
@@ -117,7 +117,7 @@ def test_signatures_are_those_of_tensorflowonspark(line):
     assert str(bare) == wanted
 
 
-# Names that programs use without calling them, or that are attributes.
+# Names that are not functions, or that programs use without calling them.
 NAMES = """
 TFCluster: InputMode.SPARK TFCluster.cluster_meta TFCluster.server tf_status
 TFManager: TFManager mgr qdict kdict _get _set _get_queue

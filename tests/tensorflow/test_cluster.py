@@ -1,4 +1,4 @@
-"""Clusters on two executors: roles, feeds, inference, epochs, one after another."""
+"""Clusters on two executors: roles, feeds, inference, epochs, several clusters in a row."""
 
 import json
 import os
@@ -31,7 +31,7 @@ def note_role(notes: Notes, ctx):
 
 
 def take_all(notes: Notes, ctx):
-    """Notes the rows and the sizes of all batches."""
+    """Takes all batches; notes their rows and sizes."""
     feed = ctx.get_data_feed()
     rows, sizes = [], []
     while not feed.should_stop():
@@ -61,7 +61,7 @@ def test_a_chief_and_a_worker_learn_of_each_other(sc, notes):
     assert [len(cluster["chief"]), len(cluster["worker"])] == [1, 1]
     assert cluster["chief"] != cluster["worker"]
     host, port = cluster["chief"][0].split(":")
-    with socket.socket() as free:  # the node's port was released before its main function
+    with socket.socket() as free:  # its port was released before main started
         free.bind((host, int(port)))
 
 
@@ -92,7 +92,7 @@ def test_a_parameter_server_gets_no_rows_and_is_ended(sc, notes):
             import threading
 
             threading.Event().wait()
-        notes.wait_for("ps0")  # the cluster ends a server that has not begun yet, too
+        notes.wait_for("ps0")  # otherwise the server may be ended before it starts
         take_all(notes, ctx)
 
     cluster = run(sc, main, notes, ps=1, input_mode=SPARK)
@@ -111,7 +111,7 @@ def test_parameter_servers_of_the_driver_are_its_children(sc, notes):
             import threading
 
             threading.Event().wait()
-        notes.wait_for("ps0")  # the cluster ends a server that has not begun yet, too
+        notes.wait_for("ps0")  # otherwise the server may be ended before it starts
 
     run(sc, main, notes, nodes=3, ps=1, driver_ps_nodes=True).shutdown()
     assert list(notes.read()) == ["ps0", "worker0", "worker1"]
@@ -162,7 +162,7 @@ def test_later_epochs_of_a_feed_that_was_ended_are_an_error(sc, notes, monkeypat
     cluster = run(sc, take_all, notes, nodes=1, input_mode=SPARK)
     replay = RowSender._replay
 
-    def end_before(*arguments):  # as shutdown() of another thread may
+    def end_before(*arguments):  # as another thread's shutdown() may do
         cluster.running.broadcast({"op": "end"})
         replay(*arguments)
 
@@ -262,7 +262,7 @@ def test_inference_gives_one_result_per_row_in_order_and_lazily(sc, notes):
     assert squares.count() == 1000
     cluster.shutdown()
     sizes = [size for sizes in notes.read().values() for size in sizes if size]
-    wanted = []  # a batch never crosses the end of a partition
+    wanted = []  # no batch spans two partitions
     for count in rows.glom().map(len).collect() * 3:
         wanted += [30] * (count // 30) + [count % 30] * (count % 30 > 0)
     assert sorted(sizes) == sorted(wanted)
@@ -362,7 +362,7 @@ def test_tensorboard_is_started_found_and_ended(sc, notes, tmp_path):
     program, started = tmp_path / "tensorboard", tmp_path / "started"
     program.write_text(f"#!/bin/sh\necho $$ $@ > {started}\nexec sleep 600\n")
     program.chmod(0o755)
-    sc.addFile(str(program))  # into sys.path: the executors run, so their PATH is fixed
+    sc.addFile(str(program))  # searched on sys.path: running executors' PATH is fixed
 
     def main(notes, ctx):
         notes.write(ctx, None)

@@ -1,4 +1,4 @@
-"""Nodes and feed tasks write no token of any generation to their executors' logs."""
+"""Nodes and feed tasks log no token of any cluster generation."""
 
 import os
 import signal
@@ -15,23 +15,24 @@ SPARK = TFCluster.InputMode.SPARK
 
 
 def executor_logs():
-    """Standard error and output of the session's executors, with those that are gone."""
+    """Standard output and error of the session's executors, including ended ones."""
     work = Path(os.environ["SPARK_HOME"], "work")
     return {log: log.read_bytes() for log in work.glob("app-*/*/std*")}
 
 
 def forms(token):
-    """Forms of a token: text, bytes, and both in base64 at any offset in a line."""
+    """The forms of a token in a log: text, bytes, and the base64 of both at any offset."""
     raw = bytes.fromhex(token)
     words = [token.encode(), token.upper().encode(), raw]
     for text in (raw, token.encode()):
-        # Base64 encodes groups of three bytes: the full groups for each alignment.
+        # Base64 encodes groups of three bytes, so there are three alignments; only full groups
+        # count.
         words += [b64encode(text[skip : skip + 27]) for skip in range(3)]
     return words
 
 
 def dies_in_its_later_lives(arguments, ctx):
-    # One write: the executor's own log lines may come between the arguments of a print.
+    # One write(): print() could be split by the executor's own log lines.
     os.write(1, f"a word of life {ctx.restart_count}\n".encode())
     feed, given = ctx.get_data_feed(), 0
     while not feed.should_stop():
@@ -56,8 +57,8 @@ def test_no_log_of_an_executor_holds_a_token_of_any_generation(sc, notes, monkey
         nodes.train(sc.parallelize(range(400), 8), num_epochs=1)
     with pytest.raises(NodeError, match="was killed by SIGKILL"):
         nodes.shutdown()
-    # A process that is killed without a checkpoint is started again once.
-    assert [len(token) for token in tokens] == [64] * 3  # of three generations
+    # After a kill without a checkpoint, the cluster restarts only once more.
+    assert [len(token) for token in tokens] == [64] * 3  # three generations
     deadline = time.monotonic() + 60
     while not any(b"a word of life 1" in log for log in executor_logs().values()):
         assert time.monotonic() < deadline

@@ -1,4 +1,4 @@
-"""DataFrames as TFRecord files: types, nulls, files of TensorFlow's own making, damage."""
+"""DataFrames as TFRecord files: types, nulls, files that TensorFlow wrote, damaged files."""
 
 import base64
 import itertools
@@ -188,14 +188,14 @@ def test_a_folder_with_files_is_not_touched(spark, tmp_path):
 
 def test_other_file_systems_are_written_and_read(spark, tmp_path):
     frame = spark.createDataFrame(ROWS, SCHEMA)
-    # fsspec's name of what "file" is
+    # "local" is fsspec's name for local files, which otherwise have the scheme "file".
     dfutil.saveAsTFRecords(frame, f"local://{tmp_path}/rows", round_doubles=True)
     names = sorted(file.name for file in (tmp_path / "rows").iterdir())
     assert names[0].startswith("_SUCCESS")
     assert all(name.startswith(("part-r-", "_s", "_S")) for name in names)
     with pytest.raises(FileExistsError, match=r"local://.* already has files"):
         dfutil.saveAsTFRecords(frame, f"local://{tmp_path}/rows", round_doubles=True)
-    # Hadoop's file system of links to others; it reads what was written.
+    # Hadoop's viewfs, a file system of links to others, must read the written files.
     conf = spark.sparkContext._jsc.hadoopConfiguration()
     conf.set("fs.viewfs.mounttable.tests.link./data", tmp_path.as_uri())
     back = dfutil.loadTFRecords(spark.sparkContext, "viewfs://tests/data/rows")
@@ -230,11 +230,11 @@ def test_a_batch_of_large_examples_is_bounded_by_bytes(tmp_path):
         offsets = parts["value_offsets"].tolist()
         values = parts["values"].tobytes()
         found += [values[a:b] for a, b in itertools.pairwise(offsets)]
-    assert sizes == [3, 3, 1]  # no more once there are 4 MiB
+    assert sizes == [3, 3, 1]  # a batch ends at 4 MiB
     assert found == images
 
 
-# Reads all records of argv[1] and prints by how many MiB the process has grown.
+# Reads all records of argv[1]; prints their number and the process's growth in MiB.
 READ = """
 import resource, sys
 from hearth.files.tfrecord_files import open_records
@@ -301,7 +301,7 @@ def test_more_values_than_a_column_can_hold_are_an_error():
     from hearth.files.tfrecord_schema import arrow_columns
 
     parts = {"values": np.zeros(2, np.int64), "present": np.ones(1), "row_offsets": None}
-    parts["row_offsets"] = np.array([0, 2**32 + 2])  # 2 after a cast to 32 bits
+    parts["row_offsets"] = np.array([0, 2**32 + 2])  # a cast to 32 bits makes this 2
     schema = StructType([StructField("n", ArrayType(LongType()))])
     with pytest.raises(ValueError, match="feature 'n' has 4294967298 values in 1 examples: a col"):
         arrow_columns(schema, 1, {"n": parts})
@@ -327,7 +327,7 @@ def test_the_largest_record_is_the_users_choice(tmp_path, monkeypatch):
 
 
 def masked_crc(data):
-    """The checksum of TFRecord files, of a few bytes."""
+    """The masked CRC-32C of a TFRecord file, for a few bytes."""
     crc = 0xFFFFFFFF
     for byte in data:
         crc ^= byte

@@ -1,4 +1,4 @@
-"""Input that saveAsTFRecords and loadTFRecords refuse: parts of a job, doubles, duplicate names."""
+"""Input that saveAsTFRecords and loadTFRecords refuse: incomplete folders, doubles, equal names."""
 
 import time
 
@@ -26,12 +26,12 @@ def test_a_job_that_fails_late_leaves_no_part(spark, tmp_path):
             rows.mapInArrow(fails_in_the_second, rows.schema), str(tmp_path / "rows")
         )
     assert list((tmp_path / "rows").iterdir()) == []
-    dfutil.saveAsTFRecords(rows, str(tmp_path / "rows"))  # the same folder, again
+    dfutil.saveAsTFRecords(rows, str(tmp_path / "rows"))  # the same folder works now
     assert dfutil.loadTFRecords(spark, str(tmp_path / "rows")).count() == 1000
 
 
 class WithoutFolders(FileSystemHandler):
-    """An object store: a folder is there as long as it has files."""
+    """Like an object store: a folder exists only while it contains files."""
 
     def __init__(self, files):
         self.files = files

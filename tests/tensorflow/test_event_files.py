@@ -1,4 +1,4 @@
-"""Event files of a Caffe training, read by TensorFlow's own reader and messages."""
+"""A Caffe training's event files, read by TensorFlow's reader and messages."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ def events(tmp_path_factory):
         record.take(progress(iteration, 1 / iteration), time.time())
     record.take({"event": "restart", "generation": 1, "reason": "rank 1 went away é"}, time.time())
     record.take({"event": "ready", "iteration": 1}, time.time())
-    record.take(progress(2, None), time.time())  # not finite: null in JSON
+    record.take(progress(2, None), time.time())  # None: JSON writes null for a non-finite value
     outputs = {"accuracy": [0.75]}
     record.take({"event": "validation", "iteration": 2, "outputs": outputs}, time.time())
     record.take(HISTOGRAM, time.time())
     record.finish()
-    return list(train.summary_iterator(record.path))  # checks every checksum
+    return list(train.summary_iterator(record.path))  # verifies every checksum
 
 
 def scalars(events, tag):

@@ -14,7 +14,7 @@ pytest.importorskip("tensorflow")
 
 @pytest.fixture(scope="module", autouse=True)
 def by_value():
-    """The examples' functions travel by value, as those of a program's main module do."""
+    """Pickles the examples' functions by value, like those of a program's main module."""
     import files
     import keras_data_parallel
     import ml_pipeline
@@ -39,7 +39,7 @@ def test_a_dataframe_feeds_fit_and_the_model_predicts_in_parallel(spark, tmp_pat
     assert parallel_inference.run(spark, parallel_inference.parse(arguments)) >= 0.95
 
 
-# What these train is tested without an example, too: test_dfutil.py and test_restart.py,
+# Other tests run these trainings without an example: test_dfutil.py and test_restart.py,
 # test_keras_dataset.py and test_keras_recovery.py, test_streaming.py.
 @pytest.mark.long
 def test_a_node_trains_on_tfrecords(spark, tmp_path):
@@ -67,7 +67,7 @@ def test_a_stream_of_files_trains(spark, tmp_path):
 
 @pytest.mark.long
 def test_a_chief_and_workers_train_together_and_an_evaluator_watches(tmp_path):
-    # In the four slots of one process: separate executors would start four more JVMs.
+    # Uses four slots of one process, because separate executors would start four more JVMs.
     program = [sys.executable, str(EXAMPLES / "roles.py"), "--model_dir", str(tmp_path / "model")]
     environment = {**os.environ, "MASTER": "local[4]", "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(program, env=environment, stdout=subprocess.PIPE, text=True, check=True)

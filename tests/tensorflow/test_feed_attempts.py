@@ -1,6 +1,6 @@
-"""Attempts of one partition: each row is delivered exactly once, or an error is raised.
+"""Repeated attempts at a partition: each row is delivered exactly once, or an error is raised.
 
-Rows are numbers, or begin with one; nodes record the numbers that they received.
+A row is a number or begins with one; nodes record the numbers that they receive.
 """
 
 import os
@@ -22,7 +22,7 @@ SPARK = TFCluster.InputMode.SPARK
 
 
 def take_all(notes, ctx):
-    """A slow program, so that rows are given while others are still on their way."""
+    """Takes rows slowly, so that more rows are in flight while it handles a batch."""
     feed = ctx.get_data_feed()
     given = []
     while not feed.should_stop():
@@ -33,7 +33,7 @@ def take_all(notes, ctx):
 
 
 def take_and_note(notes, ctx):
-    """As take_all; creates a file after the first rows."""
+    """Like take_all(), but not slowed down; creates a file after the first rows."""
     feed = ctx.get_data_feed()
     given = []
     while not feed.should_stop():
@@ -43,7 +43,7 @@ def take_and_note(notes, ctx):
 
 
 def fail_once(kill, at, rows):
-    """Passes the rows on; a first attempt ends after the `at`-th, when the node has had time."""
+    """Passes the rows on. The first attempt fails before row `at`, after a pause for the node."""
     from pyspark import TaskContext
 
     first = TaskContext.get().attemptNumber() == 0
@@ -61,7 +61,7 @@ def given(notes):
 
 
 def draw_train(draw, spark, cluster, first):
-    """One train() with random faults; returns its rows' numbers and the expected count of each."""
+    """Runs one train() with random faults; returns how often each row's number is expected."""
     rows, parts = draw.randint(1, 600), draw.randint(1, 5)
     numbers = range(first, first + rows)
     size = draw.choice([0, 100, 40_000])
@@ -126,7 +126,7 @@ def test_a_retried_task_with_other_rows_is_an_error(sc, notes, kind):
         cluster.train(rows, num_epochs=1)
     assert time.monotonic() - began < 60
     cluster.shutdown()
-    assert set(given(notes).values()) == {1}  # the job failed, but no row came twice
+    assert set(given(notes).values()) == {1}  # the job failed, but no row was repeated
 
 
 def test_results_of_failed_tasks_are_returned_once(sc):

@@ -1,4 +1,4 @@
-"""Unexpected frames in a feed's threads soon raise an error in the waiting thread."""
+"""Unexpected frames in a feed's threads soon raise an error in the thread that is waiting."""
 
 import os
 import socket
@@ -32,7 +32,7 @@ def pair():
 
 
 def wait_for_end(channel):
-    """Messages up to the connection's end, within seconds."""
+    """Receives until the connection ends, which must take only seconds; returns the messages."""
     found = []
     with pytest.raises((EOFError, ConnectionError)):
         while True:
@@ -57,12 +57,12 @@ def test_an_invalid_frame_closes_both_sides_of_a_relay(frame):
 
 
 def test_a_relay_takes_rows_up_to_its_limit_and_no_byte_of_more(monkeypatch):
-    """Bytes after a length over the limit are never read."""
+    """After a length over the limit, no byte of the message is read."""
     task, theirs = pair()
     node = Channel(relay.at_node(theirs))
     _, fds = node.receive(60, descriptors=4)
     rows, results = RingReader.attach(*fds[:2]), RingWriter.attach(*fds[2:])
-    for size in (2 << 20, 3 * relay.RING_BYTES):  # a row may be larger than a ring
+    for size in (2 << 20, 3 * relay.RING_BYTES):  # the second row is larger than a ring
         batch = pa.record_batch({"x": [b"x" * size]})
         stream = relay._as_stream(batch)
         task.send({"op": "rows", "bytes": len(stream)}, data=stream)
@@ -76,7 +76,7 @@ def test_a_relay_takes_rows_up_to_its_limit_and_no_byte_of_more(monkeypatch):
 
 
 def test_the_rings_of_hundreds_of_relays_share_a_limit():
-    """Each at least large enough for what it has to hold; and ends give back what they held."""
+    """Each ring has at least its minimum size, and a closed relay frees its share of the limit."""
 
     def opened():
         task, theirs = pair()
@@ -92,7 +92,7 @@ def test_the_rings_of_hundreds_of_relays_share_a_limit():
         found, kept = opened()
         held.append(kept)
         sizes.append(found)
-    # The memory file has the ring, and as much again as a window.
+    # A ring's memory file has twice the ring's size, because it includes a window of equal size.
     rows, results = (sum(column) for column in zip(*sizes, strict=True))
     assert rows <= 2 * (relay._NODE_BYTES + 200 * relay._LEAST_ROWS_BYTES) + 200 * 8192
     assert results <= 2 * (relay._NODE_BYTES + 200 * relay._LEAST_RESULTS_BYTES) + 200 * 8192
@@ -103,7 +103,7 @@ def test_the_rings_of_hundreds_of_relays_share_a_limit():
     for thread in threading.enumerate():
         if thread.name == "hearth-relay":
             thread.join(60)
-    # More, where a relay of an earlier test held some when the first was opened.
+    # It is larger if a relay of an earlier test used some of the limit when the first was opened.
     assert opened()[0] >= first
 
 
@@ -126,7 +126,7 @@ def test_a_frame_that_a_node_does_not_understand_is_answered_with_an_error(frame
 
 
 def test_bytes_that_are_not_a_frame_end_a_feed(monkeypatch):
-    """The program continues with other partitions; the task gets the error."""
+    """The feed's program continues with other partitions; the feed task gets the error."""
     from hearth.cluster.node.node_manager import NodeManager
     from hearth.tensorflowonspark.TFNode import DataFeed
 
@@ -173,7 +173,7 @@ def test_a_node_that_talks_nonsense_ends_the_wait_of_its_task(monkeypatch):
     )
 
     def nonsense():
-        for _ in range(2):  # the rings, and the partition
+        for _ in range(2):  # receives the messages for rings and partition
             node.receive(60, descriptors=4)
         os.write(node.fileno(), struct.pack(">I", 4) + b"\xff\xff[]")
 
@@ -194,7 +194,7 @@ def test_an_invalid_event_of_a_node_fails_the_cluster():
     watch = ClusterWatch(coordinator, {"worker": [0]}, reasons.append, FeedLedger())
     member = Member(host="127.0.0.1", port=coordinator.port(), token=token, rank=0, world=1)
     member.reserve("{}")
-    member.send_event('{"event": "rows"}')  # of no feed
+    member.send_event('{"event": "rows"}')  # lacks the name of a feed
     assert not watch.wait_done([0], 10)
     with pytest.raises(
         NodeError, match=r"cannot read its nodes' events: InvalidArgumentError: .*'feed' not found"

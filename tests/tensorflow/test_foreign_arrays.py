@@ -1,4 +1,4 @@
-"""NumPy values from another host: NumPy's pickles round-trip, forged ones are refused."""
+"""NumPy values from another host: genuine pickles round-trip, forged ones are refused."""
 
 import pickle
 import subprocess
@@ -96,7 +96,7 @@ def test_remote_pickles_are_read_like_pickle_does():
 
 
 class Calls:
-    """Its pickle makes pickle.loads() call a function and set a state."""
+    """An object whose pickle makes pickle.loads() call a function and set a state."""
 
     def __init__(self, function, arguments, *state):
         self.call = function, arguments, *state
@@ -160,7 +160,7 @@ def test_forged_arrays_are_refused(name):
         pickles.load(pickle.dumps([1, FORGED[name]]), from_remote=True)
 
 
-# 63: NumPy would take the bytes for objects, and touch what they point to.
+# With the flags 63, NumPy would treat the bytes as object pointers, and dereference them.
 @pytest.mark.parametrize("make", [buffered, rebuilt])
 @pytest.mark.parametrize("name", ["f8", "S8", "M8"])
 def test_forged_flags_alone_change_nothing(name, make):
@@ -216,7 +216,7 @@ def test_a_deep_key_of_plain_data_is_not_hashed():
     from hearth.native._core import load_plain
 
     assert load_plain(b"\x80\x04}" + DEEP + b"Ns.") is None
-    doubled = b")\x94" + b"".join(b"h%ch%c\x86\x94" % (i, i) for i in range(60))  # 2**60 parts
+    doubled = b")\x94" + b"".join(b"h%ch%c\x86\x94" % (i, i) for i in range(60))  # 2**60 items
     assert load_plain(b"\x80\x04}" + doubled + b"Ns.") is None
     assert load_plain(pickle.dumps({(1, ("a", 2)): 3})) == {(1, ("a", 2)): 3}
 
@@ -225,7 +225,7 @@ def test_output_of_picklers_is_accepted():
     from hearth.native._core import pickle_is_sound
 
     loop = ([],)
-    loop[0].append(loop)  # a tuple in itself: POP and POP_MARK
+    loop[0].append(loop)  # a tuple that contains itself: POP and POP_MARK
     wide = ([], 1, 2, 3)
     wide[0].append(wide)
     rows = [loop, wide, {1, 2}, frozenset({3}), bytearray(b"x"), 2**70, 2**3000, [1] * 2500]
@@ -235,7 +235,7 @@ def test_output_of_picklers_is_accepted():
             assert pickle_is_sound(maker(rows, protocol))
 
 
-# In a separate process: failures here kill it, or use all memory.
+# Runs in a separate process, because a failure would kill the process or exhaust its memory.
 FUZZ = r"""
 import pickle, random, resource, sys, time
 import numpy as np

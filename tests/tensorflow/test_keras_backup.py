@@ -1,4 +1,4 @@
-"""Keras' fit() with BackupAndRestore: what was interrupted ends as what was not."""
+"""Keras' fit() with BackupAndRestore: an interrupted run ends like an uninterrupted one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROWS, EPOCHS = 100, 3
 
 
 def fit(args, ctx):
-    """Notes the model's weights and the steps done; rank 1 ends itself after some steps."""
+    """Notes the model's weights and the number of steps; rank 1 kills itself after some steps."""
     notes, every, dies_after, background = args
     import keras
     import numpy as np
@@ -71,9 +71,9 @@ def test_a_killed_fit_ends_with_the_bits_of_one_that_was_not(spark, tmp_path):
     steps = -(-ROWS // 2 // 8) * EPOCHS
     assert [(node["steps"], node["restarts"]) for node in whole] == [(steps, 0)] * 2
     assert whole[0]["weights"] == whole[1]["weights"]
-    # In the second epoch, three steps behind a checkpoint that is in the midst of one.
+    # Rank 1 dies in the second epoch, three steps after a checkpoint within the epoch.
     killed = run(spark, folders["killed"], every=4, dies_after=11, background=True)
-    # The checkpoint of step 8 may not have been whole when rank 1 ended.
+    # The checkpoint of step 8 may have been incomplete when rank 1 died, so that of step 4 counts.
     assert [node["restarts"] for node in killed] == [1, 1]
     assert killed[0]["steps"] == killed[1]["steps"] and killed[0]["steps"] in (
         steps - 8,

@@ -1,4 +1,4 @@
-"""Keras' fit() on ctx.dataset(): each row once per epoch; a position that counts trained steps."""
+"""Keras' fit() on ctx.dataset(): each row once per epoch; the position counts trained steps."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hearth import cluster
 
 
 def fit(args, ctx):
-    """Notes the ids that train_step() got, by epoch, and the state after some steps."""
+    """Notes the ids that train_step() received in each epoch, and the state after some steps."""
     notes, stop_after, state = args
     import keras
     import numpy as np

@@ -20,7 +20,7 @@ def make_line(units=1):
 
 
 def make_two():
-    """Two inputs, two outputs."""
+    """A model with two inputs and two outputs."""
     import keras
 
     number, vector = keras.Input((1,), name="number"), keras.Input((2,), name="vector")

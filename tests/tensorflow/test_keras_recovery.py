@@ -1,4 +1,4 @@
-"""One Keras model on two nodes, its gradients by the collective: what the end of a node does."""
+"""One Keras model on two nodes that average gradients by the collective, when a node dies."""
 
 import json
 import os
@@ -20,7 +20,7 @@ ROWS = 320
 
 
 def counts_rows(arguments, ctx):
-    """model.fit over a feed; every row moves a separate weight. Rank 1 ends at step 6."""
+    """Runs model.fit() over a feed; every row changes a separate weight. Rank 1 dies at step 6."""
     import keras
     import numpy as np
 
@@ -84,7 +84,7 @@ def test_a_fit_resumes_from_its_checkpoint_and_has_seen_every_row(sc, tmp_path):
     cluster.shutdown()
     restarts, began, ended = json.loads((tmp_path / "end.json").read_text())
     assert restarts == 1
-    assert began >= 20  # it did not start over
+    assert began >= 20  # it did not start from zero
     assert all(weight != 0 for weight in ended)
     assert no_node_left()
 

@@ -1,4 +1,4 @@
-"""A rank that never calls TensorFlow's collective ops is named in the driver, not waited for."""
+"""The driver names a rank that never calls TensorFlow's collective ops, and stops waiting."""
 
 import logging
 import os
@@ -18,7 +18,7 @@ def one_never_comes(notes, ctx):
     import hearth.tensorflow as hvt
 
     notes.write(ctx, None)
-    for index in range(2):  # one may load TensorFlow for longer than the 10 s of init()
+    for index in range(2):  # loading TensorFlow may take a rank more than init()'s 10 s
         notes.wait_for(f"worker{index}")
     os.environ["HEARTH_STALL_SECONDS"] = "0.75"
     hvt.init(timeout_s=10)

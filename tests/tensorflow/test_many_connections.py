@@ -122,7 +122,7 @@ def test_a_process_of_another_user_is_refused_before_it_sends(listener, capfd): 
         check=True,
         cwd="/",
     )
-    assert done.stdout == "got b''\n"  # not even the listener's own greeting
+    assert done.stdout == "got b''\n"  # it does not even get the listener's greeting
     assert listener.refused == 1
     words = r"process \d+ of user 65534 was refused at .*: it belongs to another user"
     assert re.search(words, capfd.readouterr().err)
@@ -151,9 +151,9 @@ def test_the_reservation_port_opens_when_it_is_asked_for(sc, notes):
     before = listening()
     with TFCluster.run(sc, main, notes, 1, 0) as cluster:
         opened = listening() - before
-        assert len(opened) == 1  # the coordinator's
+        assert len(opened) == 1  # the coordinator's port
         host, port = cluster.cluster_meta["server_addr"]
         (listener,) = listening() - before - opened
         assert int(listener.partition(":")[2], 16) == port
-        assert listener.partition(":")[0] == "0100007F"  # where the coordinator is: this host's own
+        assert listener.partition(":")[0] == "0100007F"  # loopback, like the coordinator
         assert cluster.meta.get("server_addr") == (host, port)

@@ -1,4 +1,4 @@
-"""Failures in a node reach the driver soon, with the node's own message."""
+"""The driver soon reports a failure in a node, with the node's own message."""
 
 import os
 import signal
@@ -93,7 +93,7 @@ def test_a_late_exception_is_not_lost(sc):
 def test_a_failure_without_feed_reaches_shutdown(sc, tmp_path):
     def main(up, ctx):
         if ctx.task_index == 1:
-            while not os.path.exists(up):  # else run() might raise it
+            while not os.path.exists(up):  # otherwise run() might raise it
                 time.sleep(0.05)
             raise ValueError("no such file")
         threading.Event().wait()
@@ -171,7 +171,7 @@ def test_shutdown_works_from_another_thread_and_a_failed_cluster_leaves_no_trace
     for main, count in ((fails, 1), (works, 1)):
         try:
             cluster = run(sc, main)
-        except NodeError as error:  # it failed before the others were known
+        except NodeError as error:  # it failed before all nodes had registered
             errors.append(str(error))
             continue
         thread = threading.Thread(target=end, args=(cluster,))

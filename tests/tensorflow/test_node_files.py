@@ -1,4 +1,4 @@
-"""Rows that nodes read from files by themselves: every row once, by columns."""
+"""Nodes read rows from files themselves: every row once, as columns."""
 
 import numpy as np
 import pytest
@@ -71,7 +71,7 @@ def test_a_file_feed_is_a_dataset(tmp_path):
     write_parquet(tmp_path)
     data = TFNodeContext(0, "worker", 0, {"worker": ["a:1"]}).get_file_feed(str(tmp_path))
     batches = data.as_dataset(100)
-    # Its rows are one node's share, which a strategy of several workers must leave whole.
+    # The rows are already one node's share, so a strategy with several workers must not shard them.
     policy = batches.options().experimental_distribute.auto_shard_policy
     assert policy == tf.data.experimental.AutoShardPolicy.OFF
     total = sum(int(batch["id"].numpy().sum()) for batch in batches)

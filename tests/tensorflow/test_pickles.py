@@ -1,4 +1,4 @@
-"""Pickled rows round-trip, with our own reader for plain data."""
+"""Pickled rows round-trip through Hearth's reader of plain data."""
 
 import os
 import pickle
@@ -36,12 +36,12 @@ PLAIN = {
 @pytest.mark.parametrize("name", PLAIN)
 def test_plain_data_is_read_as_python_does(name, protocol):
     data = pickle.dumps(PLAIN[name], protocol)
-    if protocol == 2 and name == "text and bytes":  # bytes are a call there
+    if protocol == 2 and name == "text and bytes":  # bytes are pickled as a call
         assert load_plain(data) is None
     else:
         ours, pythons = load_plain(data), pickle.loads(data)
         assert ours == pythons
-        assert repr(ours) == repr(pythons)  # the types too: 1, 1.0 and True are equal
+        assert repr(ours) == repr(pythons)  # compares types too, as 1 == 1.0 == True
     assert pickles.load(data, from_remote=False) == PLAIN[name]
 
 
@@ -62,7 +62,7 @@ def test_other_pickles_are_left_to_pythons_unpickler(value):
 
 
 class Calls:
-    """Its pickle makes pickle.loads() call a function."""
+    """An object whose pickle makes pickle.loads() call a function."""
 
     def __init__(self, function, *arguments):
         self.call = function, arguments
@@ -95,7 +95,7 @@ def test_a_list_that_contains_itself_is_read():
 
 
 def check_damaged(load, whole):
-    """Cut off, a pickle is refused; with bytes changed it is refused, or read as something else."""
+    """Truncated pickles must be refused; with changed bytes they may be read as other data."""
     draw = random.Random(4)
     for cut in range(0, len(whole), 97):
         assert load(whole[:cut]) is None
@@ -104,7 +104,7 @@ def check_damaged(load, whole):
         for _ in range(3):
             bad[draw.randrange(len(bad))] = draw.randrange(256)
         load(bytes(bad))
-        load(bytes(bad) + b".")  # the pickle's end
+        load(bytes(bad) + b".")  # "." ends a pickle
 
 
 def test_damaged_pickles_are_refused_or_read_without_a_crash():
@@ -194,7 +194,7 @@ def test_columns_that_share_lists_do_not_share_memory():
 
 
 def test_a_large_list_in_many_rows_stays_one_list():
-    rows = [[float(i) for i in range(1000)]] * 20_000  # 160 MB as an array, 49 KB as a pickle
+    rows = [[float(i) for i in range(1000)]] * 20_000  # an array has 160 MB, the pickle 49 KB
     data = pickle.dumps(rows)
     assert load_columns(data) is None
     again = load_plain(data)
@@ -203,7 +203,7 @@ def test_a_large_list_in_many_rows_stays_one_list():
 
 
 def draw_rows(draw):
-    """Rows of two or three fields, their lists drawn from few; most make columns, some do not."""
+    """Random rows of up to three fields that share a few lists; most rows can become columns."""
     width, kind = draw.choice([1, 2, 3]), draw.choice([float, int])
     pool = [[kind(draw.randrange(300)) for _ in range(width)] for _ in range(draw.randrange(1, 6))]
     if draw.random() < 0.1:
@@ -235,7 +235,7 @@ def test_random_rows_that_share_lists_make_the_columns_that_python_makes():
 
 
 def draw_value(draw, pool, depth=0):
-    """Plain data; a third of it is what was drawn before, which may still grow, into itself too."""
+    """Random plain data; 30 % are earlier values, which may later grow and contain themselves."""
     if pool and draw.random() < 0.3:
         return draw.choice(pool)
     if depth > 3 or draw.random() < 0.3:
@@ -254,7 +254,7 @@ def draw_value(draw, pool, depth=0):
 
 
 def assert_alike(ours, pythons, pairs):
-    """Equal, of the same types, and the same objects at the same positions."""
+    """Checks that values and types are equal, and that the same positions share objects."""
     assert type(ours) is type(pythons)
     if not isinstance(ours, (list, tuple, dict)) or ours == ():
         assert ours == pythons
@@ -280,7 +280,7 @@ def test_random_values_that_share_objects_are_read_as_python_does():
         rows = [draw_value(draw, pool) for _ in range(draw.randrange(1, 6))]
         data = pickle.dumps(rows, draw.choice([3, 4, 5]))
         ours, pythons = load_plain(data), pickle.loads(data)
-        if ours is not None:  # a loop through a tuple needs what the reader leaves to Python's
+        if ours is not None:  # None: a tuple that contains itself is left to Python's reader
             read += 1
             assert_alike(ours, pythons, {})
         assert_alike(pickles.load(data, from_remote=True), pythons, {})
@@ -326,4 +326,4 @@ def test_pickles_of_the_same_type_are_one_chunk():
     assert load([[1.0]], ["text"]) is None
     large = pickle.dumps([[0.5] * 300_000])
     first, *_ = pickles.batches_of_pickles([large])
-    assert pickled_arrays.load_batch(pa.record_batch(first)) is None  # incomplete
+    assert pickled_arrays.load_batch(pa.record_batch(first)) is None  # an incomplete pickle

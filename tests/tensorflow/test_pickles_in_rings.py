@@ -1,4 +1,4 @@
-"""A node reads pickles in place from its feed task's ring; values it keeps stay valid."""
+"""A node reads pickles in place in its feed task's ring; values that it retains stay valid."""
 
 import json
 import os
@@ -25,7 +25,7 @@ ANNOUNCED = {
 
 
 def make_feed(capacity=1 << 16):
-    """A feed task's ring for rows and the reader of its node, in this process."""
+    """The row ring of a feed task, and the reader of its node, both in this process."""
     writer, results = RingWriter(capacity), RingReader()
     rows, answers = map(os.dup, writer.fds()), map(os.dup, results.fds())
     link = FeedLink(tuple(rows), tuple(answers), False, tell=lambda message: None)
@@ -35,7 +35,7 @@ def make_feed(capacity=1 << 16):
 
 
 def through_ring(sent, unpickler):
-    """The values of pickles sent through a ring, read in place."""
+    """Sends pickles through a ring, and yields their values, read in place."""
     writer, reader = make_feed()
     for pieces in pickles.batches_of_pickles(sent):
         assert writer.write(pieces, 10)
@@ -77,7 +77,7 @@ def test_a_batch_keeps_its_space_in_the_ring_until_it_is_opened():
     writer, reader = make_feed()
     writer.write(Pieces([b"a" * 40_000]), 10)
     batch, *_ = reader.next()
-    assert writer.write(Pieces([b"b" * 40_000]), 10)  # behind it
+    assert writer.write(Pieces([b"b" * 40_000]), 10)  # after the first batch
     with pytest.raises(TimeoutError):
         writer.write(Pieces([b"c" * 40_000]), 0.05)
     assert bytes(batch.pieces()[0][0]) == b"a" * 40_000

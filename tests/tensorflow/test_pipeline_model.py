@@ -1,4 +1,4 @@
-"""TFModel: a .keras file, several inputs and outputs by name, and error messages."""
+"""TFModel: .keras files, several inputs and outputs by name, and error messages."""
 
 import os
 import re
@@ -19,7 +19,7 @@ tf = pytest.importorskip("tensorflow")
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory):
-    """A Keras 3 file of two inputs, and a SavedModel of two outputs."""
+    """A Keras 3 file with two inputs, and a SavedModel with two outputs."""
     import keras
 
     folder = tmp_path_factory.mktemp("models")
@@ -111,7 +111,7 @@ def test_outputs_keep_their_shape_as_in_tensorflowonspark(spark, models):
 
 
 def dense_model(keras):
-    """Two layers without explicit names, as most programs write them."""
+    """Two layers without explicit names, as in most programs."""
     keras.backend.clear_session()
     given = {"input_shape": (2,), "kernel_initializer": "ones"}
     layers = [keras.layers.Dense(3, **given), keras.layers.Dense(1, kernel_initializer="ones")]
@@ -128,7 +128,7 @@ def test_exports_have_the_names_of_layers_and_answer_to_the_others(tmp_path, lib
     assert given == "dense_input"
     assert serve(dense_input=tf.constant([[1.0, 2.0]]))["dense_1"].numpy().tolist() == [[9.0]]
 
-    # Without Spark: each of these would load TensorFlow in a worker once more.
+    # Without Spark, because each case would load TensorFlow in a worker again.
     rows = pa.record_batch({"c1": pa.array([[1.0, 2.0]], pa.list_(pa.float32()))})
     for outputs in ({}, {"dense_1": "cout"}, {"output_0": "cout"}):
         spec = model_spec(path, {"c1": "dense_input"}, outputs)
@@ -195,7 +195,7 @@ def test_a_damaged_file_of_names_is_named(tmp_path):
 
 
 def save_factor(path, factor):
-    """A SavedModel that gives `factor` times its input."""
+    """Saves a SavedModel that returns `factor` times its input."""
     module = tf.Module()
     module.factor = tf.Variable(factor)
 
@@ -215,7 +215,7 @@ def test_a_model_that_was_replaced_is_loaded_again_and_takes_streams(spark, tmp_
     assert [row.y for row in old.collect()] == [2, 4]
     save_factor(path, 100.0)
     assert [row.y for row in model.transform(frame).collect()] == [100, 200]
-    try:  # a worker that still holds the old model applies it; none has the new one's values
+    try:  # workers may use the old model if they have it, but never the new one
         assert [row.y for row in old.collect()] == [2, 4]
     except PythonException as error:
         assert re.search(r"is not the one that transform.* found: it was replaced", str(error))

@@ -1,6 +1,6 @@
-"""Clusters on other shapes of Spark: many slots in one executor, local[n], Spark Connect.
+"""Clusters on other layouts of Spark: many slots in one executor, local[n], Spark Connect.
 
-Each runs in a separate process with the Spark session that it needs.
+Each test runs in a separate process with the Spark session that it needs.
 """
 
 import os
@@ -55,7 +55,7 @@ def refused(spark, nodes, seconds):
 
 
 def run_program(text, folder, first_on_path=""):
-    """Runs PROGRAM and `text`, with `folder` as a variable; what it printed."""
+    """Runs PROGRAM and then `text`, with a variable `folder`; returns what they printed."""
     folder.mkdir(exist_ok=True)
     path = os.pathsep.join(filter(None, [first_on_path, *sys.path]))
     mark = {MARK: os.environ[MARK] + "-placement", "PYSPARK_PYTHON": sys.executable}
@@ -172,7 +172,7 @@ def test_spark_connect_takes_dataframes(tmp_path):
     assert no_node_left()
 
 
-# Python in the second executor of a local-cluster appears to be on a separate host.
+# Makes Python in a local-cluster's second executor report another host name.
 TWO_HOSTS = """
 import os, socket
 here = socket.gethostname()
@@ -230,7 +230,7 @@ numbers = list(range(1000))
 
 @pytest.fixture
 def two_hosts(tmp_path):
-    """Runs a program, after REMOTE_ROWS, on two executors that seem to be on a host each."""
+    """A function that runs a program after REMOTE_ROWS; two executors appear to be on two hosts."""
     site = tmp_path / "site"
     site.mkdir()
     (site / "sitecustomize.py").write_text(TWO_HOSTS)
@@ -297,7 +297,7 @@ def test_failures_of_a_node_reach_another_host(two_hosts):
 
 
 class ClusterOf:
-    """A fake of the Spark calls in likely_reason()."""
+    """A fake for the Spark calls that likely_reason() makes."""
 
     profile = None
 

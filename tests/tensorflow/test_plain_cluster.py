@@ -27,7 +27,7 @@ def loaded_frameworks() -> list[str]:
 
 
 class Sink:
-    """Notes of the nodes of plain programs; one file per node."""
+    """Collects values from the nodes of plain programs, in one file per node."""
 
     def __init__(self, folder):
         self.folder = str(folder)
@@ -60,7 +60,7 @@ def test_rows_are_fed_and_no_framework_is_loaded(spark, sink):
 
     with cluster.run(spark, main, sink, nodes=2) as nodes:
         nodes.train(spark.range(100), epochs=2)
-        # Other columns, and a row that is larger than a feed's ring.
+        # Other columns than before, and a row that is larger than a feed's ring.
         nodes.train(spark.sql("SELECT repeat('x', 20000000) AS text, 100L AS id"), epochs=2)
         with pytest.raises(ValueError, match="no feed 'inputs'; its feeds: input"):
             nodes.train(spark.range(1), feed="inputs")
@@ -98,7 +98,7 @@ def test_a_killed_node_is_named_with_its_signal(spark, sink):
         if ctx.index == 1:
             os.kill(os.getpid(), signal.SIGKILL)
         feed = ctx.get_data_feed()
-        while not feed.should_stop():  # a node that returned early would be an error, too
+        while not feed.should_stop():  # returning early would be another error
             feed.next_batch(1)
 
     with pytest.raises(cluster.NodeError, match=r"worker:1 on host .*SIGKILL"):  # noqa: SIM117
@@ -123,7 +123,7 @@ def test_a_killed_process_costs_a_restart_and_no_row(spark, sink, victim):
 
     with cluster.run(spark, main, sink, nodes=2, restart=True) as nodes:
         nodes.train(spark.range(0, 200, 1, 8))
-    # A partition with uncommitted rows is sent again as a whole.
+    # A partition with uncommitted rows is sent again completely, so rows may be repeated.
     assert {int(row) for row in sink.read()} == {*range(200)}
     assert nodes.restarts.count == 1
     assert no_node_left()
@@ -205,7 +205,7 @@ def test_nodes_report_and_return_without_a_framework_until_the_driver_stops_them
     def main(_, ctx):
         for step in itertools.count(1):
             ctx.report({"of/node": np.float32(ctx.share()[0])}, step=step)
-            if ctx.should_stop:  # after a report: the other node's first one may stop this node
+            if ctx.should_stop:  # after the report, as the other node's may trigger the stop
                 break
             time.sleep(0.01)
         print("stopped at", step)

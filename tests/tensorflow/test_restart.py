@@ -1,4 +1,4 @@
-"""A lost executor: its report at the driver, and the restart of a cluster with restart=True."""
+"""A lost executor: how the driver reports it, and how a cluster with restart=True restarts."""
 
 import json
 import os
@@ -30,7 +30,7 @@ def wait_for(condition, timeout_s=120):
 
 
 def kill_when(cluster, condition, killed):
-    """Kills the executor of the last node, once `condition`; the time of it goes into `killed`."""
+    """Kills the last node's executor once `condition` is true; appends the time to `killed`."""
 
     def kill():
         wait_for(condition)
@@ -43,7 +43,7 @@ def kill_when(cluster, condition, killed):
 
 
 def slow_keras(folder, ctx):
-    """Every row changes a different weight; the weights are saved every third batch."""
+    """Every row changes a different weight; the weights are saved after every third batch."""
     import keras
 
     model = keras.Sequential(
@@ -73,7 +73,7 @@ def slow_keras(folder, ctx):
             if len(given) % 12 == 0:
                 keep()
             if len(given) == 144 and not ctx.restart_count:
-                threading.Event().wait()  # rows are left for the second life
+                threading.Event().wait()  # leaves rows for after the restart
             time.sleep(0.05)
     keep()
     Path(folder, f"given{ctx.task_index}").write_text(json.dumps([ctx.restart_count, given]))
@@ -95,7 +95,7 @@ def test_a_keras_model_that_checkpoints_has_seen_every_row(sc, tmp_path):
             weights.visit(names.append)
             (kernel,) = [n for n in names if isinstance(weights[n], h5py.Dataset) and "layers" in n]
             times += weights[kernel][:, 0]
-    assert (times > 0).all()  # every row is in the weights that were kept
+    assert (times > 0).all()  # the saved weights include every row
     given = [json.loads((tmp_path / f"given{i}").read_text()) for i in range(2)]
     assert [count for count, _ in given] == [1, 1]
     again = sum(len(rows) for _, rows in given)
@@ -104,7 +104,7 @@ def test_a_keras_model_that_checkpoints_has_seen_every_row(sc, tmp_path):
 
 
 def note_start(folder, ctx):
-    """Waits to be killed in its first life."""
+    """The first start waits to be killed; later ones end."""
     Path(folder, f"{ctx.job_name}{ctx.task_index}-{ctx.restart_count}").touch()
     if not ctx.restart_count:
         threading.Event().wait()
@@ -131,7 +131,7 @@ def test_uncommitted_rows_of_an_earlier_train_call_are_sent_again(sc, notes):
         notes.write(ctx, rows)
 
     cluster = TFCluster.run(sc, main, notes, 1, 0, input_mode=SPARK, restart=True)
-    cluster.train(sc.parallelize(range(50), 1), num_epochs=1)  # is safe when 50 rows were given
+    cluster.train(sc.parallelize(range(50), 1), num_epochs=1)  # committed with the 50th row
     cluster.train(sc.parallelize(range(100, 150), 1), num_epochs=1)
     os.kill(cluster.cluster_info[0]["executor_pid"], signal.SIGKILL)
     cluster.train(sc.parallelize(range(200, 230), 1), num_epochs=2)
@@ -141,7 +141,7 @@ def test_uncommitted_rows_of_an_earlier_train_call_are_sent_again(sc, notes):
 
 
 def takes_no_rows(arguments, ctx):
-    """Keeps train() and the main function running until the loss of the executor is known."""
+    """Blocks, so that train() and the main function run until the lost executor is detected."""
     threading.Event().wait()
 
 
@@ -159,7 +159,7 @@ def test_a_cluster_that_cannot_restart_reports_the_reason(sc, monkeypatch, caplo
         cluster.shutdown()
 
 
-@pytest.mark.parametrize("found", [0, 1])  # while it waits, and just before it starts
+@pytest.mark.parametrize("found", [0, 1])  # while it waits for slots, and when it has them
 def test_a_cluster_that_is_ended_while_it_waits_for_executors_stays_ended(sc, monkeypatch, found):
     from hearth.spark import slots
 
@@ -193,7 +193,7 @@ def test_without_restart_the_failure_reports_the_remaining_rows(sc, tmp_path, mo
         Path(folder, f"took{ctx.task_index}").touch()
         threading.Event().wait()
 
-    monkeypatch.setattr(row_sender, "_COUNT_S", 60.0)  # Spark's count, on a busy machine
+    monkeypatch.setattr(row_sender, "_COUNT_S", 60.0)  # allows Spark's count time on a busy machine
     cluster = TFCluster.run(sc, main, str(tmp_path), 2, 0, input_mode=SPARK)
     killed = []
     kill_when(cluster, lambda: len(list(tmp_path.iterdir())) == 2, killed)
@@ -202,7 +202,7 @@ def test_without_restart_the_failure_reports_the_remaining_rows(sc, tmp_path, mo
         cluster.train(sc.parallelize(range(100000), 8), num_epochs=1)
     assert time.monotonic() - killed[0] < 60
     left = int(str(found.value).split("; ")[-1].split()[0])
-    assert 90000 < left < 100000  # the nodes were given ten rows at least
+    assert 90000 < left < 100000  # the nodes received at least ten rows
     with pytest.raises(NodeError, match=words):
         cluster.shutdown()
 
@@ -210,7 +210,7 @@ def test_without_restart_the_failure_reports_the_remaining_rows(sc, tmp_path, mo
 def takes_ids(notes, ctx, most=None):
     """Saves its rows with each commit(), as a program saves its checkpoint.
 
-    In its first life it takes no more than `most` rows, and waits for its end.
+    Before a restart, it stops once it has `most` rows, and waits to be killed.
     """
     kept = Path(notes.folder, f"kept{ctx.task_index}")
     given = json.loads(kept.read_text()) if kept.exists() else []
@@ -230,14 +230,14 @@ def takes_ids(notes, ctx, most=None):
 
 
 def train_through_a_kill(sc, notes, rows, meanwhile=lambda: None):
-    """Counts of the committed numbers after a run in which one executor dies."""
-    # Rows are left for the nodes' second life, however late the kill is.
+    """Kills one executor during a run; returns how often each number was committed."""
+    # However late the kill is, rows are left for the nodes after their restart.
     main = partial(takes_ids, most=225)
     cluster = TFCluster.run(sc, main, notes, 2, 0, input_mode=SPARK, restart=True)
     kept = [Path(notes.folder, f"kept{i}") for i in range(2)]
 
     def is_time():
-        # Spark may give one of the two nodes most of the partitions.
+        # Counts both nodes' rows, because Spark may give one node most of the partitions.
         return sum(len(json.loads(file.read_text())) for file in kept if file.exists()) > 300
 
     thread = kill_when(cluster, is_time, [])
@@ -255,7 +255,7 @@ def test_rows_of_a_shuffled_frame_are_in_the_same_partitions_after_a_restart(spa
     spark.range(0, 1600, 1, 4).write.parquet(source)
     frame = spark.read.parquet(source).repartition(16)
     given = train_through_a_kill(spark.sparkContext, notes, frame.rdd.map(lambda row: row.id))
-    assert set(given) == set(range(1600))  # none is lost
+    assert set(given) == set(range(1600))  # no row is lost
     # Only the few partitions in flight were repeated, not the committed ones.
     assert sum(given.values()) - 1600 <= 4 * 100
 
@@ -282,7 +282,7 @@ def test_a_planned_frame_keeps_its_partitions_under_a_changed_plan(spark, tmp_pa
     spark.conf.set("spark.sql.files.maxPartitionBytes", "600")
     spark.conf.set("spark.sql.files.openCostInBytes", "0")
     try:
-        assert locations(frame) != before  # as when an executor came or went
+        assert locations(frame) != before  # like after a change of executors
         assert locations(pinned) == before_pinned
     finally:
         spark.conf.unset("spark.sql.files.maxPartitionBytes")
@@ -307,7 +307,7 @@ def changed_when(marker, index, part):
 
 @pytest.mark.parametrize("changes", [False, True])
 def test_safe_rows_that_spark_plans_unseen_are_compared(sc, notes, monkeypatch, changes):
-    """Spark Connect, for example, does not report whether partitions stay unchanged."""
+    """Spark Connect, for example, does not reveal whether partitions stay unchanged."""
     from hearth.spark.access import ClassicSpark
     from hearth.spark.slots import SlotWait
 

@@ -1,4 +1,4 @@
-"""Unauthenticated clients are refused at the ports of a cluster, and keys are not printed."""
+"""A cluster's ports refuse unauthenticated clients, and keys are not printed."""
 
 import json
 import os
@@ -20,7 +20,7 @@ KEY = bytes(range(32)).hex()
 NODE = 2
 MAX_FRAME_BYTES = 1 << 20
 CONNECTIONS = 500
-FRAMES = 100_000  # over all connections
+FRAMES = 100_000  # in all connections together
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ PATIENCE_S = 60.0
 
 @pytest.fixture
 def patient(monkeypatch):
-    """A handshake may take longer than a client waits on a busy machine."""
+    """On a busy machine a handshake may take longer than the default timeout."""
     monkeypatch.setattr(Channel.accept_handshake, "__defaults__", (PATIENCE_S,))
 
 
@@ -58,7 +58,7 @@ def test_a_client_that_sends_byte_by_byte_gets_no_more_time():
     try:
         with pytest.raises(TimeoutError):
             listener.accept_handshake(feed_terms(KEY, NODE), 0.5)
-        assert time.monotonic() - began < 6  # 80 bytes take 8 s
+        assert time.monotonic() - began < 6  # all 80 bytes would take 8 s
     finally:
         gone.set()
         slow.join()
@@ -81,14 +81,14 @@ def knock(listener, terms=None, remote=False):
 
 
 def wait_for_handshakes():
-    """Waits until the listeners of this process have handled all handshakes."""
+    """Waits until this process's listeners have handled all handshakes."""
     for thread in threading.enumerate():
         if thread.name == "hearth-handshake":
             thread.join(60)
 
 
 def noise_frames(noise, count):
-    """Frames of random bytes, one after another; every second one with a valid length."""
+    """Consecutive frames of random bytes; every second one has a valid length."""
     parts = []
     for number in range(count):
         body = noise.randbytes(noise.randrange(1, 64))
@@ -98,7 +98,7 @@ def noise_frames(noise, count):
 
 
 def send_noise(connect, noise):
-    """Connects many times without a key, sending many frames each; memory must not grow."""
+    """Connects many times without a key and sends many frames each; memory must not grow."""
     before = psutil.Process().memory_info().rss
     for _ in range(CONNECTIONS):
         with connect() as sock:
@@ -108,7 +108,7 @@ def send_noise(connect, noise):
                 while sock.recv(4096):
                     pass
             except OSError:
-                pass  # it was refused already
+                pass  # the listener refused it already
     assert psutil.Process().memory_info().rss - before < 64 << 20
 
 
@@ -124,7 +124,7 @@ def test_the_feed_listener_drops_random_frames(listener, remote):
     message, fds = listener.node.receive(60, descriptors=1)
     assert message == {"op": "feed", "from_remote": remote}
     node = Channel(socket.socket(fileno=fds[0]))
-    wait_for_handshakes()  # the handshake thread releases its connection
+    wait_for_handshakes()  # until the handshake thread has released its connection
     client.send({"op": "rings"})
     assert node.receive(60)[0] == {"op": "rings"}
     node.close()
@@ -143,7 +143,7 @@ def test_slow_remote_connections_do_not_delay_local_ones(listener, patient, capf
     until = time.monotonic() + 60
     while listener.refused < 100 and time.monotonic() < until:
         time.sleep(0.1)
-    wait_for_handshakes()  # each logs its refusal after it is counted
+    wait_for_handshakes()  # a refusal is counted before it is logged
     assert listener.refused == 100
     errors = capfd.readouterr().err.splitlines()
     assert len(errors) == 10

@@ -1,4 +1,4 @@
-"""map_blocks and reduce_blocks with TensorFlow's functions and a Keras model."""
+"""map_blocks and reduce_blocks with functions of TensorFlow and a Keras model."""
 
 import numpy as np
 import pytest

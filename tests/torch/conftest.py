@@ -1,4 +1,4 @@
-"""A two-executor Spark session for the PyTorch tests; files through which nodes report."""
+"""A two-executor Spark session for the PyTorch tests, and files in which nodes leave notes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if here in item.path.parents:
             item.add_marker(pytest.mark.torch)
-            # The executors cannot import test modules: their functions travel by value.
+            # Executors cannot import test modules, so their functions are pickled by value.
             cloudpickle.register_pickle_by_value(sys.modules[item.module.__name__])
 
 

@@ -1,4 +1,4 @@
-"""Functions over blocks of rows: columns kept, added and reduced, with NumPy and PyTorch."""
+"""Functions over blocks of rows add, keep and reduce columns, with NumPy and PyTorch."""
 
 import numpy as np
 import pytest

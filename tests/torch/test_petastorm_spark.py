@@ -1,4 +1,4 @@
-"""make_spark_converter() in the driver, its batches on the ranks of a TorchDistributor."""
+"""make_spark_converter() in the driver, and its batches on the ranks of a TorchDistributor."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hearth.torch import TorchDistributor
 
 
 def counted(converter):
-    """Counts of the ids over all ranks in two epochs, and the columns' types."""
+    """How often each id came in two epochs, summed over the ranks, and the columns' types."""
     import torch
     import torch.distributed as dist
 
@@ -30,7 +30,7 @@ def test_ranks_take_each_row_once_per_epoch(spark, tmp_path):
 
     frame = spark.range(0, 250, 1, 3).selectExpr("id", "id / 2 value")
     frame = VectorAssembler(inputCols=["value", "id"], outputCol="features").transform(frame)
-    spark.conf.unset(SparkDatasetConverter.PARENT_CACHE_DIR_URL_CONF)  # a page of docs sets it
+    spark.conf.unset(SparkDatasetConverter.PARENT_CACHE_DIR_URL_CONF)  # a docs test sets it
     with pytest.raises(ValueError, match="parentCacheDirUrl"):
         make_spark_converter(frame)
     spark.conf.set(SparkDatasetConverter.PARENT_CACHE_DIR_URL_CONF, f"file://{tmp_path}")

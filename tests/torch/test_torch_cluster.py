@@ -1,4 +1,4 @@
-"""TorchCluster: ranks find each other by themselves; rows become tensors; failures are named."""
+"""TorchCluster: ranks find each other; rows become tensors; failures name the rank."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_the_ranks_rendezvous_repeatedly_by_the_environment_alone(spark, notes, 
         import torch.distributed as dist
 
         sums = []
-        for number in range(20):  # what the first group left in the store must not be met again
+        for number in range(20):  # a new group must not read old keys in the store
             dist.init_process_group(backend)
             value = torch.tensor([ctx.rank + 1.0 + number])
             dist.all_reduce(value)
@@ -49,7 +49,7 @@ def test_an_evaluator_has_no_rank(spark, notes):
 
 
 def reduces(when, ctx):
-    """Rank 1 ends in the way that `when` names, while rank 0 waits for it in a collective."""
+    """Rank 1 ends as `when` specifies while rank 0 is waiting for it in a collective."""
     import torch
     import torch.distributed as dist
 
@@ -64,7 +64,7 @@ def reduces(when, ctx):
                 raise ValueError("these rows are bad")
             finally:
                 dist.destroy_process_group()
-                time.sleep(when["late"])  # rank 0 loses its peer long before this is reported
+                time.sleep(when["late"])  # rank 0 notices the loss long before the report
         dist.all_reduce(torch.zeros(1000))
 
 
@@ -84,7 +84,7 @@ def test_the_error_of_a_peer_of_a_rank_that_ends_is_not_reported(
     with pytest.raises(NodeError, match=words) as found:
         cluster.train(spark.range(1000))
     reported_s = time.time() - float((tmp_path / "when").read_text())
-    assert reported_s < 30  # on an idle machine a tenth of a second, and what rank 1 slept
+    assert reported_s < 30  # a tenth of a second on an idle machine, plus rank 1's sleep
     assert (found.value.node, found.value.rank) == ("worker:1", 1)
     with pytest.raises(NodeError, match=words):
         cluster.shutdown()
@@ -94,7 +94,7 @@ def ends_early(how, ctx):
     import torch
     import torch.distributed as dist
 
-    process_group.CAUSE_WAIT_S = 200.0  # more than a busy machine takes
+    process_group.CAUSE_WAIT_S = 200.0  # more than a busy machine needs
     dist.init_process_group("gloo" if how == "gloo" else "hearth")
     if how == "checkpoint":
         if ctx.rank == 0:

@@ -1,5 +1,5 @@
 """ctx.dataset(): every row once per epoch, in an order that depends only on the seed; resumed
-exactly; also where ranks are killed, or are others than before.
+exactly, also after a killed rank and with another number of ranks.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from hearth.torch import NodeError, TorchCluster
 
 
 def take_epochs(args, ctx):
-    """Notes the ids of each batch of some epochs, and what the loader says of them."""
+    """Notes the ids of each batch of some epochs, and the loader's length and repeated rows."""
     notes, options, epochs, state = args
     loader = ctx.dataset("train", **options)
     if state is not None:
@@ -24,7 +24,7 @@ def take_epochs(args, ctx):
 
 
 def run(spark, notes, frame, epochs=2, workers=2, state=None, **options):
-    """The notes of take_epochs(), by rank."""
+    """Runs take_epochs() on a cluster; returns its notes by rank."""
     args = (notes, {"batch_size": 16, **options}, epochs, state)
     datasets = {"train": frame}
     TorchCluster.run(spark, take_epochs, args, workers=workers, datasets=datasets).shutdown()
@@ -47,7 +47,7 @@ def test_every_row_is_delivered_in_every_epoch_in_another_order(spark, notes):
 
 
 def numbered_by_task(batches):
-    """Ids by the number of the task, as a user's function may make them."""
+    """Ids computed from the task's number, as a user's function may do."""
     import pyarrow as pa
     from pyspark import TaskContext
 
@@ -57,7 +57,7 @@ def numbered_by_task(batches):
 
 
 def test_frames_that_have_as_many_partitions_already_lose_no_row(spark, notes):
-    """Spark folds expressions over rows that the driver has; and tasks have numbers."""
+    """One frame is local to the driver, where Spark folds expressions; one uses task numbers."""
     import pandas
 
     of_driver = spark.createDataFrame(pandas.DataFrame({"id": range(480)}))
@@ -80,7 +80,7 @@ def test_two_runs_give_the_same_batches_to_the_same_ranks(spark, tmp_path, shuff
 
 
 def step_and_save(args, ctx):
-    """Trains for some batches; notes the ids and the state behind the last one."""
+    """Takes some batches; notes their ids, and the state after the last one."""
     notes, options, batches, state = args
     loader = ctx.dataset("train", **options)
     if state is not None:
@@ -110,7 +110,8 @@ def steps(spark, folder, batches, workers=2, state=None):
 def test_a_resumed_run_takes_the_batches_of_an_unbroken_one(spark, tmp_path, before):
     whole = steps(spark, tmp_path / "whole", before + 40)
     first = steps(spark, tmp_path / "first", before)
-    # The same on both ranks, but for what each knows already of the rows that are still delivered.
+    # Equal on both ranks except for `partitions`: rows are still being delivered, and each rank
+    # knows only what it has received.
     states = [{**node["state"], "partitions": None} for node in first]
     assert states[0] == states[1]
     second = steps(spark, tmp_path / "second", 40, state=first[0]["state"])
@@ -140,7 +141,7 @@ def test_rows_that_changed_are_an_error_with_name_and_difference(spark, tmp_path
 
 
 def dies_once(args, ctx):
-    """Takes an epoch; rank 1 kills itself in its midst, once."""
+    """Takes an epoch; rank 1 kills itself once in the middle of it."""
     notes, kept = args
     loader = ctx.dataset("train", batch_size=5)
     state = f"{kept}/state"

@@ -1,5 +1,5 @@
-"""Rows of datasets are delivered once despite faults during delivery: odd settings, a lost
-executor, other clusters of the same session, Ctrl-C.
+"""Datasets' rows arrive once despite disturbances during delivery: odd settings, a lost executor,
+other clusters in the session, Ctrl-C.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LARGE = 40_000
 
 
 def take_epochs(notes, ctx):
-    """Notes the ids of each of two epochs."""
+    """Takes two epochs, and notes the ids of each."""
     loader = ctx.dataset("train", 16, uneven="weight")
     epochs = []
     for _ in range(2):
@@ -39,7 +39,7 @@ def check(notes, rows):
 
 @contextmanager
 def settings(spark, **conf):
-    """Sets Spark SQL settings temporarily; `__` is a dot."""
+    """Sets Spark SQL settings temporarily; `__` in a name stands for a dot."""
     names = {f"spark.sql.{key.replace('__', '.')}": value for key, value in conf.items()}
     before = {name: spark.conf.get(name) for name in names}
     try:
@@ -52,7 +52,7 @@ def settings(spark, **conf):
 
 
 def held_until(file, frame):
-    """The same rows; each partition waits for the file."""
+    """The same frame, with each partition delayed until the file exists."""
 
     def wait(batches):
         for batch in batches:
@@ -90,7 +90,7 @@ def test_two_clusters_of_one_session_take_separate_rows(spark, tmp_path):
 
 
 def take_epochs_after_a_loss(args, ctx):
-    """As take_epochs(); the first start continues until the file exists."""
+    """Like take_epochs(), but the first start does not end before the file exists."""
     notes, lost = args
     take_epochs(notes, ctx)
     while not ctx.restart_count and not os.path.exists(lost):
@@ -132,7 +132,7 @@ def test_a_run_after_one_that_was_interrupted_gets_its_rows(spark, notes, tmp_pa
     if when == "run":
         thread.start()
     held = held_until(str(tmp_path / "interrupted"), spark.range(0, 900, 1, 3))
-    with pytest.raises((KeyboardInterrupt, Py4JError)):  # py4j's own where it is just sending
+    with pytest.raises((KeyboardInterrupt, Py4JError)):  # py4j raises its own error while it sends
         run(held, first, thread.start if when != "run" else print)
     (tmp_path / "interrupted").touch()
     thread.join()

@@ -1,4 +1,4 @@
-"""TorchDistributor: pyspark's constructor and run(), on executors and on the driver's host."""
+"""TorchDistributor: pyspark's constructor and run(), on executors and in local mode."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_run_returns_the_value_of_rank_0(spark, local_mode, local_ranks):
     found = distributor.run(sums, 10, scale=2)
     assert found["sum"].tolist() == [42]
     assert found["local_ranks"] == local_ranks
-    assert found["weights"].equal(torch.ones(500_000))  # two megabytes, in chunks
+    assert found["weights"].equal(torch.ones(500_000))  # two megabytes, sent in chunks
 
 
 def test_a_value_that_would_run_code_in_the_driver_is_refused(spark):
@@ -46,7 +46,7 @@ def test_a_value_that_would_run_code_in_the_driver_is_refused(spark):
         NodeError, match=r"returned a Linear, but .* return model.state_dict\(\)"
     ) as found:
         distributor.run(model)
-    assert "weights_only" not in str(found.value)  # PyTorch's advice would run the rank's code
+    assert "weights_only" not in str(found.value)  # PyTorch's hint would let the rank run code
 
 
 def test_a_file_runs_as_a_main_program_and_its_failure_is_the_drivers(spark, tmp_path):
@@ -92,7 +92,7 @@ def test_invalid_arguments_are_refused_at_once(spark):
 
 
 def test_gpus_of_several_hosts_are_refused_where_encryption_is_required(monkeypatch):
-    """NCCL does not encrypt: neither the distributor nor the default backend starts it silently."""
+    """NCCL does not encrypt: the distributor and the default backend refuse instead of using it."""
     import torch
 
     from hearth.torch import distributor
@@ -112,7 +112,7 @@ def test_gpus_of_several_hosts_are_refused_where_encryption_is_required(monkeypa
     monkeypatch.setenv("HEARTH_TLS", "on")
     assert one.backend == "cpu:hearth,cuda:nccl"
     starts(True, one)
-    starts(False, two)  # use_gpu=False, or pytorch.spark.distributor.ignoreSsl
+    starts(False, two)  # checks are off: use_gpu=False, or pytorch.spark.distributor.ignoreSsl
     for refused in (lambda: two.backend, lambda: starts(True, two)):
         with pytest.raises(HearthError, match="NCCL sends gradients unencrypted"):
             refused()

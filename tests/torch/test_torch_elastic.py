@@ -1,4 +1,4 @@
-"""workers=(least, most): ranks follow the slots there are; each row is taken once per epoch."""
+"""workers=(least, most): as many ranks as there are slots; each row is taken once per epoch."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ROWS, EPOCHS = 400, 3
 
 
 def counts_rows(folder, ctx):
-    """Notes the ids of each step; rank 0 saves the position after it."""
+    """Notes the ids of each step; rank 0 saves the position after each step."""
     import torch.distributed as dist
 
     dist.init_process_group(ctx.backend)
@@ -48,13 +48,13 @@ def counts_rows(folder, ctx):
             dist.barrier()
             ctx.mgr.note_commit()
             time.sleep(0.05)
-            while ctx.world_size == 1 and step >= kept["step"] + 10:  # until there are more
+            while ctx.world_size == 1 and step >= kept["step"] + 10:  # wait for a second rank
                 ctx.mgr.note_commit()
                 time.sleep(0.2)
 
 
 def read(folder):
-    """{(step, rank): note} of the steps that count: the last start that took each step."""
+    """{(step, rank): note}, with each step's notes from the last start that took it."""
     found = {}
     for file in sorted(Path(folder).glob("*.notes"), key=lambda f: int(f.name.split("-")[0])):
         start, rank = file.stem.split("-")
@@ -91,7 +91,7 @@ def test_ranks_become_fewer_and_more_and_every_row_counts_once(spark, tmp_path, 
     ends.start()
     try:
         wait_for(lambda: len(read(tmp_path)) > 20)
-        context.killExecutor(executor_of(spark))  # which Spark does not replace
+        context.killExecutor(executor_of(spark))  # Spark does not replace it
         wait_for(lambda: any(note["world"] == 1 for note in read(tmp_path).values()))
         want_executors(spark, 2)
         ends.join(240)
@@ -108,24 +108,25 @@ def test_ranks_become_fewer_and_more_and_every_row_counts_once(spark, tmp_path, 
 
 
 def worlds(folder):
-    """The number of ranks of each start."""
+    """The number of ranks in each start."""
     firsts = sorted(Path(folder).glob("*-0.notes"), key=lambda f: int(f.name.split("-")[0]))
     return [json.loads(file.read_text().splitlines()[0])["world"] for file in firsts]
 
 
 def want_executors(spark, count):
-    """Has Spark start executors until there are so many."""
+    """Requests executors from Spark until there are `count`."""
     no_tasks = spark._jvm.scala.collection.immutable.HashMap()
     spark.sparkContext._jsc.sc().requestTotalExecutors(count, 0, no_tasks)
 
 
 def executor_of(spark):
-    """The id of an executor that runs."""
+    """The id of a running executor."""
     found = known_executors(spark, active_only=True)
     return next(str(e.id()) for e in found if str(e.id()) != "driver")
 
 
-# Of two Workers a job without the profile holds one, until the first start has one rank.
+# A job without the resource profile occupies one of the two Workers, until the first start has its
+# single rank.
 GROWS = """
 import sys, time
 from pathlib import Path
@@ -168,7 +169,7 @@ spark.stop()
 
 
 @pytest.mark.long
-@pytest.mark.timeout(600)  # half a minute where nothing else runs
+@pytest.mark.timeout(600)  # half a minute on an idle machine
 def test_ranks_of_a_profile_become_more_with_dynamic_allocation(tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", GROWS, str(tmp_path)], capture_output=True, text=True, timeout=550

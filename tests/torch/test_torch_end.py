@@ -1,4 +1,4 @@
-"""A program that ends without waiting for its cluster reports that it kills the nodes."""
+"""A program that ends without waiting for its cluster warns that it kills the nodes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ WARNING = "the program ends, and kills the nodes of its cluster: call result() o
     [
         (600, "del cluster"),
         (0, "cluster.shutdown()"),
-        (-1, "cluster.running.watch.wait(lambda: False, 300)"),  # fails: no node is left
+        (-1, "cluster.running.watch.wait(lambda: False, 300)"),  # fails, because no node is left
     ],
 )
 def test_only_a_program_that_does_not_wait_is_warned(sleeps, end):

@@ -14,7 +14,7 @@ sys.path.insert(0, str(EXAMPLES))
 def test_a_dataframe_trains_a_ddp_model_on_two_nodes(spark, tmp_path):
     import ddp_digits
 
-    # As those of a program's main module, its functions travel by value.
+    # Functions are pickled by value, like those of a program's main module.
     cloudpickle.register_pickle_by_value(ddp_digits)
     arguments = ddp_digits.parse(["--model", str(tmp_path / "digits.pt")])
     assert ddp_digits.run(spark, arguments) >= 0.95

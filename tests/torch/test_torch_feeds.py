@@ -1,4 +1,4 @@
-"""Feeds as datasets of tensors, and loops over them that end on all ranks together."""
+"""Feeds as datasets of tensors, and loops over them that end on all ranks at the same step."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hearth.torch.feeds import FileFeed
 
 
 class OneBatch:
-    """A fake feed for a FeedDataset."""
+    """A fake feed, with one batch, for a FeedDataset."""
 
     def __init__(self, **columns):
         self.columns = Columns(pa.record_batch(columns))
@@ -53,7 +53,7 @@ def test_numbers_and_lists_of_one_length_are_tensors_without_a_copy(recwarn):
 
 
 def test_arrays_that_are_only_to_be_read_become_copies(recwarn):
-    """Other programs' arrays: what they are from may be shared."""
+    """The memory of read-only arrays may be shared with other code, so tensors get a copy."""
     from hearth.torch.datasets import as_tensor
 
     array = np.arange(3.0)
@@ -106,7 +106,7 @@ class DataLoaderDispatcher:
 
 @pytest.fixture
 def accelerate(monkeypatch):
-    """Stand-ins for Accelerate's classes, in an apparent group of two ranks."""
+    """Fakes of Accelerate's classes, and of a process group with two ranks."""
     import torch.distributed as dist
 
     module = ModuleType("accelerate.data_loader")
@@ -151,7 +151,7 @@ def test_all_rows_are_delivered_if_they_are_not_divided(accelerate, monkeypatch)
     assert len(list(by_next_batch(None))) == 2
     monkeypatch.setattr(dist, "get_world_size", lambda: 1)
     sharded = accelerate.IterableDatasetShard(dataset(x=pa.array([1, 2])))
-    assert len(list(sharded)) == 1  # a minibatch of both rows
+    assert len(list(sharded)) == 1  # one minibatch with both rows
 
 
 def test_in_step_refuses_values_it_cannot_repeat():
@@ -159,14 +159,14 @@ def test_in_step_refuses_values_it_cannot_repeat():
 
     with pytest.raises(TypeError, match="'png' is a list"):
         _parts({"png": [b"a"]})
-    assert list(in_step([1, 2])) == [(1, 1.0), (2, 1.0)]  # without a process group
+    assert list(in_step([1, 2])) == [(1, 1.0), (2, 1.0)]  # works without a process group
     import torch
 
     assert _two_rows((torch.tensor([[7]]),))[0].tolist() == [[7], [7]]
 
 
 def test_ranks_with_uneven_rows_step_together_and_each_row_has_the_same_weight(spark, notes):
-    """Nine partitions, of which one node gets more, with rows of 40 KB; and only one at last."""
+    """Rows of 40 KB: first nine partitions, so that one node gets more, then a single one."""
 
     def main(notes, ctx):
         import torch
@@ -203,13 +203,13 @@ def test_ranks_with_uneven_rows_step_together_and_each_row_has_the_same_weight(s
             assert fed.rdd.getNumPartitions() == parts
             cluster.train(fed)
     first, second = notes.read().values()
-    assert first[0] == second[0]  # as many steps
+    assert first[0] == second[0]  # the same number of steps
     assert first[1] + second[1] == 401
     assert first[2] == second[2] == pytest.approx(sum(range(301)) + sum(range(100)))
 
 
 class Source:
-    """Gives one row at a time, once there is one; notes what is committed."""
+    """Returns one row at a time, blocking until there is one; records what is committed."""
 
     def __init__(self):
         self.rows, self.taken, self.ended = queue.Queue(), 0, False
@@ -235,7 +235,7 @@ def feed_of(source):
 
 
 def decoded(feed):
-    """A generator, as programs that decode images have one."""
+    """A generator, as in programs that decode images."""
     for batch in feed.as_iterable_dataset(8):
         yield batch * 2
 
@@ -253,18 +253,18 @@ def test_rows_that_no_step_has_used_yet_are_not_committed(batches):
     source = Source()
     feed = feed_of(source)
     source.rows.put(1)
-    assert len(feed.next_batch(8)) == 1  # the program's own
+    assert len(feed.next_batch(8)) == 1  # taken by the program itself
     ahead = Ahead(batches(feed))
     source.rows.put(2)
     assert ahead.take(60.0) is not None
-    feed.commit()  # in a step before, of weight 0
+    feed.commit()  # in an earlier step, with weight 0
     ahead.given()
     feed.commit()
     assert ahead.take(0.0) is None
     source.rows.put(3)
     assert ahead.take(60.0) is not None
     feed.commit()
-    feed.commit(3)  # by the program
+    feed.commit(3)  # a commit by the program
     ahead.given()
     feed.commit()
     source.rows.put(None)

@@ -1,4 +1,4 @@
-"""TorchEstimator and TorchModel: digits, kinds of columns, saving, Pipelines, CrossValidator."""
+"""TorchEstimator and TorchModel: digits, column types, saving, Pipelines, CrossValidator."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def make_line():
 
 
 class OfBytes(torch.nn.Module):
-    """Takes bytes and a vector; one number for each row."""
+    """Inputs are bytes and a vector; the output is one number per row."""
 
     def __init__(self):
         super().__init__()
@@ -86,7 +86,7 @@ def test_digits_in_a_pipeline_saved_and_loaded(spark, digits, tmp_path):
 @pytest.mark.long
 def test_a_cross_validator_finds_the_better_rate(digits):
     train, held_out = digits
-    stage = digits_estimator(epochs=4).setWorkers(1)  # two fits at a time
+    stage = digits_estimator(epochs=4).setWorkers(1)  # so that two fits run at a time
     validator = better_of(stage, stage.learningRate, [1e-6, 1e-2], "scores")
     best = validator.fit(train)
     assert best.avgMetrics[1] > best.avgMetrics[0] + 0.3
@@ -112,7 +112,7 @@ def test_bytes_and_vectors_are_inputs_and_stay(spark):
 
 
 def test_two_workers_train_the_same_model_as_one(spark):
-    """One full batch a step: DDP's mean over two workers is the mean over the rows."""
+    """Each step has all rows, so DDP's mean over two workers is the mean over the rows."""
     rows = [([i / 8.0, 1.0], [i / 4.0]) for i in range(16)]
     frame = spark.createDataFrame(rows, "x array<float>, label array<float>").coalesce(1)
     states = []

@@ -1,7 +1,6 @@
-"""TorchEstimator, its model, CrossValidator, predict() and TorchDistributor with a client of Spark
-Connect.
+"""TorchEstimator, its model, CrossValidator, predict() and TorchDistributor with Spark Connect.
 
-Server and client are separate processes: a Python process has one kind of session.
+Server and client are separate processes: a Python process can have only one kind of session.
 """
 
 from __future__ import annotations
@@ -77,7 +76,7 @@ assert scores.columns == [*rows.columns, "score"]
 assert [r.score for r in scores.orderBy("id").collect()] == [r.output for r in found]
 """
 
-# The trials of a fold run at the same time, each on one of the two slots.
+# A fold's two trials run at the same time, each on one of the two slots.
 VALIDATOR = """
 from pyspark.ml.evaluation import Evaluator
 from pyspark.ml.tuning import CrossValidator, ParamGridBuilder
@@ -137,7 +136,7 @@ else:
 @pytest.fixture(scope="module")
 def server():
     """The address of a Spark Connect server on a free port."""
-    # Its workers run this Python only if configured.
+    # The server's workers run this Python only if configured.
     env = {**os.environ, "PYSPARK_PYTHON": sys.executable}
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with subprocess.Popen([sys.executable, "-c", SERVER], env=env, **pipes) as process:
@@ -156,7 +155,7 @@ def test_a_program_runs_as_a_client_of_spark_connect(server, tmp_path, program):
     text = f"{CLIENT}{program}\nprint('all is well', flush=True)\n"
     command = [sys.executable, "-c", text, server, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=900)
-    # Ranks on the client's host write to its standard output.
+    # Not the whole output: ranks on the client's host print to its standard output, too.
     assert done.stdout.endswith("all is well\n"), done.stdout + done.stderr[-8000:]
     if program is DISTRIBUTOR:
         assert re.search(r"(?m)^\[rank 1 \S+\] said by a rank$", done.stderr), done.stderr

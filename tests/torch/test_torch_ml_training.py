@@ -1,4 +1,4 @@
-"""TorchEstimator's Params on executors: validation, weights, trials side by side, a killed rank."""
+"""TorchEstimator's Params on executors: validation, weights, concurrent trials, a killed rank."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def make_line(hidden=0):
 
 
 class Two(torch.nn.Module):
-    """A vector and a number; their sum and the number again."""
+    """Inputs are a vector and a number; outputs are their sum and the number."""
 
     def __init__(self):
         super().__init__()
@@ -68,7 +68,7 @@ def test_two_inputs_two_outputs_and_weights_of_rows(spark):
         labelCols=["b", "number"], lossWeights=[1.0, 0.0], weightCol="weight", epochs=8,
         learningRate=0.05, validationFraction=0.25, outputCols=["sum", "again"],
     )  # fmt: skip
-    # The rows that weigh nothing have labels that no line fits.
+    # Rows with weight 0 have labels that no line fits.
     frame = rows(spark).selectExpr(
         "features", "number", "if(held, 99d, b) b", "if(held, 0d, 1d) weight"
     )
@@ -98,11 +98,11 @@ def test_trials_of_a_grid_run_concurrently_with_separate_checkpoints(spark, tmp_
     best = split.fit(rows(spark)).bestModel.stages[0]
     assert best.getOrDefault("modelArgs") in ({"hidden": 0}, {"hidden": 8})
     assert len(best.state_dict()) == (4 if best.getOrDefault("modelArgs")["hidden"] else 2)
-    assert len(list(tmp_path.glob("fit-TorchModel_*"))) == 3  # two trials, and the best one again
+    assert len(list(tmp_path.glob("fit-TorchModel_*"))) == 3  # two trials and the refit of the best
 
 
 class KillsOnce:
-    """Kills rank 1 once, in the third epoch."""
+    """Kills rank 1 once, at the start of its third epoch."""
 
     def __init__(self, folder):
         self.folder = folder

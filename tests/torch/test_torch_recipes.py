@@ -1,4 +1,4 @@
-"""The programs of docs/recipes.md, each on a few rows: what they find shows data and gradients."""
+"""The programs of docs/recipes.md on few rows: the results show that data and gradients arrive."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ sys.path.insert(0, str(EXAMPLES))
 
 
 def program(name):
-    """An example, whose functions travel by value, as those of a program's main module."""
+    """Imports an example and pickles its functions by value, like those of a main module."""
     module = importlib.import_module(name)
     cloudpickle.register_pickle_by_value(module)
     return module
@@ -51,7 +51,7 @@ def test_each_micro_batch_trains_from_the_last_checkpoint_on(spark, tmp_path):
     recipe = program("stream_tuning")
     rows, state = tmp_path / "rows", tmp_path / "state"
     given = recipe.parse(["--rows", str(rows), "--state", str(state), "--workers", "1"])
-    # Each file has rows for one of the two weights.
+    # Each file has rows that determine one of the two weights.
     for x, y in (("array(float(v), 0f)", "3 * v"), ("array(0f, float(v))", "-2 * v")):
         values = spark.range(0, 200, 1, 1).selectExpr("pmod(hash(id), 100) / 50 - 1 v")
         frame = values.selectExpr(f"{x} x", f"float({y}) y")
@@ -76,6 +76,6 @@ def test_adapters_of_a_sharded_transformer_learn_and_the_rest_stays(spark, tmp_p
     found = recipe.run(spark, recipe.parse(given))
     names = sorted(path.name for path in (tmp_path / "checkpoints").iterdir())
     assert names == ["checkpoint-000002-step-2", "checkpoint-000003-step-3"]
-    assert found["loss"] < 0.3  # it begins at 2.5
+    assert found["loss"] < 0.3  # from 2.5 at the start
     assert len(found["changed"]) == 18 and all("lora_" in name for name in found["changed"])
     assert found["trained"] < found["all"] / 5

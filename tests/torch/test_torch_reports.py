@@ -1,4 +1,4 @@
-"""Metrics, output and results of ranks on Spark's executors, while they run and after a loss."""
+"""Metrics, output and results of ranks on Spark's executors, during a run and after a lost rank."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hearth.torch import NodeError, TorchCluster
 
 
 def train_until_stopped(args, ctx):
-    """Ends only because the driver has had its reports."""
+    """Ends only when the driver has received its reports and requests the end."""
     import numpy as np
     import torch
     import torch.distributed as dist
@@ -49,7 +49,7 @@ def test_reports_arrive_while_the_ranks_run_and_the_callback_ends_all_at_one_ste
     assert seen[0].step == 1 and seen[0].values == {"loss": 1.0, "rank": 0.0}
     rows = cluster.history.where("name = 'rank'").orderBy("step", "rank").collect()
     steps = [row.step for row in rows if row.rank == 1]
-    assert steps[0] == 1 and steps[-1] == first["steps"]  # the last report is there in any case
+    assert steps[0] == 1 and steps[-1] == first["steps"]  # the last report is never dropped
     assert {(row.rank, row.value) for row in rows} == {(0, 0.0), (1, 1.0)}
     assert [path.name.startswith("events.out") for path in tmp_path.iterdir()] == [True]
     shown, label = capsys.readouterr().err, f"[rank 0 {socket.gethostname()}] "
@@ -58,7 +58,7 @@ def test_reports_arrive_while_the_ranks_run_and_the_callback_ends_all_at_one_ste
 
 
 def counts(how, ctx):
-    """Kills rank 1 in step 5 of its first life."""
+    """Kills rank 1 in step 5, before any restart."""
     import torch
     import torch.distributed as dist
 

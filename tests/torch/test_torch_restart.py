@@ -1,4 +1,4 @@
-"""A DDP program resumes from its checkpoint after a lost executor, without missing a row."""
+"""A DDP program resumes from its checkpoint after a lost executor, and misses no row."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROWS = 160
 
 
 def counts_rows(folder, ctx):
-    """Every row moves a separate weight; the weights are saved after each step."""
+    """Every row changes a separate weight; the weights are saved after each step."""
     import torch
     import torch.distributed as dist
     from torch.nn.parallel import DistributedDataParallel
@@ -43,7 +43,7 @@ def counts_rows(folder, ctx):
         if ctx.rank == 0:
             torch.save(model.state_dict(), kept.with_suffix(".new"))
             os.replace(kept.with_suffix(".new"), kept)
-        dist.barrier()  # the file is there before anybody calls its rows safe
+        dist.barrier()  # the file must exist before any rank commits its rows
         feed.commit()
     if ctx.rank == 0:
         torch.save([ctx.restart_count, began, model.weight.detach()], Path(folder, "end.pt"))
@@ -58,12 +58,12 @@ def test_a_ddp_program_resumes_from_its_checkpoint_and_has_seen_every_row(spark,
     assert cluster.restarts.count == 1
     restarts, began, ended = torch.load(tmp_path / "end.pt")
     assert restarts == 1
-    assert (began != 0).sum() > 20  # it did not start over
+    assert (began != 0).sum() > 20  # it did not start from zero
     assert (ended != 0).all()
 
 
 def resumes(dies, ctx):
-    """Takes seven steps; a rank is killed at the fifth, after the checkpoint of the third."""
+    """Takes seven steps; rank 1 is killed in the fifth, after the checkpoint of the third."""
     import torch
     import torch.distributed as dist
     from torch.nn.parallel import DistributedDataParallel

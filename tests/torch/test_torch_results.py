@@ -1,4 +1,4 @@
-"""Values with tensors on their way to the driver."""
+"""Results with tensors, transferred to the driver."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A rank that never calls a collective is named in the driver, not waited for."""
+"""The driver names a rank that never calls a collective, and does not wait for it forever."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def one_never_comes(notes, ctx):
     import torch.distributed as dist
 
     notes.write(ctx, None)
-    for index in range(2):  # one may load PyTorch for longer than the group's 10 s
+    for index in range(2):  # loading PyTorch may take a rank more than the group's 10 s
         notes.wait_for(f"worker{index}")
     os.environ["HEARTH_STALL_SECONDS"] = "0.75"
     dist.init_process_group(ctx.backend, timeout=timedelta(seconds=10))
@@ -38,7 +38,7 @@ def test_a_rank_that_never_calls_a_collective_is_named_in_the_driver(spark, note
     stalls = [text for text in lines if waits in text]
     assert stalls, lines
     assert all(text.startswith("worker:0: rank 0 on host ") for text in stalls)
-    assert len(stalls) <= 5  # the waits between them double
+    assert len(stalls) <= 5  # the intervals between them double
 
 
 def forgets_in_step(notes, ctx):
@@ -46,7 +46,7 @@ def forgets_in_step(notes, ctx):
 
     os.environ["HEARTH_STALL_SECONDS"] = "0.5"
     notes.write(ctx, None)
-    for index in range(2):  # one may load PyTorch for longer than the group's 10 s
+    for index in range(2):  # loading PyTorch may take a rank more than the group's 10 s
         notes.wait_for(f"worker{index}")
     dist.init_process_group(ctx.backend, timeout=timedelta(seconds=10))
     dist.barrier()
@@ -64,6 +64,6 @@ def test_a_rank_that_waits_for_rows_while_others_wait_for_it_is_named_with_in_st
     )
     cluster = TorchCluster.run(spark, forgets_in_step, notes, workers=2)
     with pytest.raises(NodeError, match=f"(?s){words}"):
-        cluster.train(spark.range(0, 40, 1, 1))  # one partition, so one rank has all rows
+        cluster.train(spark.range(0, 40, 1, 1))  # one partition: one rank gets all rows
     assert "has waited for rows" in caplog.text
     cluster.end()

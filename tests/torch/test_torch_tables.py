@@ -1,4 +1,4 @@
-"""A training reads one version of a table while the table changes."""
+"""A training reads one version of a table while writers change the table."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROWS, STEPS = 200, 5
 
 
 def train_two_epochs(args, ctx):
-    """Notes the rows of each step; between the epochs the table changes, then rank 1 dies once."""
+    """Notes the rows of each step. Between the epochs the table changes; then rank 1 dies once."""
     import torch
     import torch.distributed as dist
 
@@ -62,13 +62,13 @@ def test_compaction_between_epochs_and_a_restart_change_no_rows(spark, tmp_path)
         steps.setdefault(step, {}).setdefault(rank, []).append(json.loads(file.read_text()))
     assert sorted(steps) == list(range(1, 2 * STEPS + 1))
     again = [found for by_rank in steps.values() for found in by_rank.values() if len(found) > 1]
-    assert again  # steps after the checkpoint came again
+    assert again  # steps after the checkpoint were repeated
     assert all(found[0] == found[1] for found in again)
     for epoch in (0, 1):
         numbers = range(epoch * STEPS + 1, epoch * STEPS + STEPS + 1)
         taken = [i for step in numbers for found in steps[step].values() for i in found[0]]
         assert sorted(taken) == list(range(ROWS))
-    # Another driver that resumes from these checkpoints has the same version.
+    # A new driver that resumes from these checkpoints reads the same version.
     again = TorchCluster.run(spark, train_two_epochs, args, datasets=datasets, **options)
     again.shutdown()
     assert again.datasets.plans["train"].identity.startswith("Delta version 3, 200 rows, ")

@@ -1,6 +1,6 @@
 """A user's program for the type checker; only `make lint` reads it.
 
-Each `type: ignore` is a mistake that must be found: one that is not needed is an error.
+Each `type: ignore` marks a mistake that the checker must find; an unnecessary one is an error.
 """
 
 from typing import assert_type

@@ -1,5 +1,6 @@
-"""Run by `make test-torch-versions` with each torch: the tests of PyTorch programs that need no
-Spark, and those of devices with a device library that is compiled for this torch."""
+"""Run by `make test-torch-versions` with each version of torch: the tests of PyTorch programs that
+need no Spark, and the device tests with a device library compiled for that version.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ def pytest(files: list[Path], **variables: str) -> int:
 
 
 def main() -> int:
-    """Returns the exit status of the first part that failed."""
+    """Returns the exit status of the first step that failed, else that of the device tests."""
     print(f"torch {torch.__version__}", flush=True)
     if status := pytest(sorted(TESTS.glob("test_torch_*.py"))):
         return status

@@ -1,4 +1,4 @@
-"""Caffe trainings in MLflow: an estimator on a DataFrame, and a net that reads its own files."""
+"""Caffe trainings in MLflow: an estimator on a DataFrame, and a net that reads files itself."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SETTINGS = {"max_iter": STEPS, "display": 20, "test_interval": 30}
 
 
 def check(run: Tracked) -> None:
-    """The common part of the two trainings."""
+    """Checks what both trainings have in common."""
     params = run.params
     assert (params["base_lr"], params["max_iter"], params["workers"]) == ("0.01", "60", "2"), params
     assert params["model"].endswith(".caffemodel")
@@ -29,7 +29,7 @@ def check(run: Tracked) -> None:
 
 
 def features(spark, conf, blob: str) -> dict[str, list[float]]:
-    """Features of the held-out rows by a config's model."""
+    """Features that a Config's model extracts from the held-out rows."""
     rows = CaffeOnSpark(spark).features(DataSource(spark).getSource(conf, False)).collect()
     return {row.SampleID: row[blob] for row in rows}
 
@@ -45,7 +45,7 @@ def estimator(spark, digits: Digits, folder: Path) -> None:
     check(run)
     run.check_dataset("train", version=None, rows=train.count(), hash=None)
     run.check_dataset("test", version=None)
-    assert not any(name.endswith(".uri") for name in run.params)  # of the net's own sources
+    assert not any(name.endswith(".uri") for name in run.params)  # the net's sources are left out
     logged = run.artifact("*.caffemodel")
     assert logged.name == f"{model.uid}.caffemodel"
     flags = {"model": f"file:{logged}", "features": "ip2"}

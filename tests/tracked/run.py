@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Trains with an active MLflow run, and compares what MLflow recorded with the training.
+"""Trains with an active MLflow run, and compares MLflow's records with the training.
 
-`make test-mlflow` runs it in an environment that has MLflow; each program in a separate process,
-with Spark's executors.
+`make test-mlflow` runs this in an environment with MLflow. Each program runs in a separate process,
+with executors of Spark.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ TIMEOUT_S = 600
 
 
 def run(program: str) -> bool:
-    """Whether the program succeeded; what it says goes to standard output."""
+    """Whether the program succeeded; it prints to standard output."""
     with TemporaryDirectory() as folder:
-        environment = {**os.environ, "PYTHONPATH": str(HERE.parent / "spark")}  # conftest
+        environment = {**os.environ, "PYTHONPATH": str(HERE.parent / "spark")}  # for conftest.py
         command = [sys.executable, str(HERE / program), folder]
         return subprocess.run(command, env=environment, timeout=TIMEOUT_S).returncode == 0
 
 
 def main() -> int:
-    """The exit status: 0 where all programs succeeded."""
+    """Returns the exit status: 0 if all programs succeeded."""
     failed = [program for program in PROGRAMS if not run(program)]
     print(f"failed: {', '.join(failed)}" if failed else f"{len(PROGRAMS)} programs succeeded")
     return bool(failed)

@@ -1,4 +1,4 @@
-"""PyTorch trainings in MLflow: an estimator, by a CrossValidator too, and a program of ranks."""
+"""PyTorch trainings in MLflow: an estimator, also in a CrossValidator, and a program of ranks."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def train(args, ctx):
     loader = ctx.dataset("train", batch_size=20, columns=("x", "y"))
     for step in range(args["steps"]):
         rows = sum(len(x) for x, _ in loader)
-        # A name that MLflow does not accept unchanged, and a value that is not finite.
+        # Includes a name that MLflow accepts only changed, and a value that is not finite.
         ctx.report({"loss": 1 / (1 + step), "val//a:b": step, "nan": float("nan")}, step=step)
     return rows
 
@@ -80,7 +80,7 @@ def cross_validation(spark, frame) -> None:
             estimator=stages, estimatorParamMaps=grid, evaluator=evaluator, numFolds=2,
             parallelism=2,
         ).fit(frame.selectExpr("*", "double(y[0]) s"))  # fmt: skip
-    # The trials log nothing; the fit with the best Params does.
+    # The trials log nothing, but the final fit with the best Params does.
     chosen = best.bestModel.stages[0]
     found = "0.03" if best.avgMetrics[1] < best.avgMetrics[0] else "1e-09"
     assert run.params["learningRate"] == found

@@ -1,4 +1,4 @@
-"""Runs of MLflow in a database, and what MLflow knows of a run when it has ended."""
+"""MLflow runs in a database, and what MLflow has recorded when a run has ended."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import mlflow
 
 
 class Tracked:
-    """One run; its params, metrics and artifacts once the block has ended."""
+    """One run; after its block, its params, metrics and artifacts."""
 
     def __init__(self) -> None:
         self.run_id = ""
@@ -22,7 +22,7 @@ class Tracked:
         return dict(self._data().params)
 
     def metric(self, name: str) -> dict[int, float]:
-        """Its values by step."""
+        """The metric's values, by step."""
         points = mlflow.MlflowClient().get_metric_history(self.run_id, name)
         return {point.step: point.value for point in points}
 
@@ -35,20 +35,20 @@ class Tracked:
         return set(self._data().metrics)
 
     def artifact(self, pattern: str) -> Path:
-        """The one file of the model's folder that fits."""
+        """The only file in the model's folder that matches the pattern."""
         folder = mlflow.artifacts.download_artifacts(run_id=self.run_id, artifact_path="model")
         (found,) = Path(folder).glob(pattern)
         return found
 
     def check_dataset(self, name: str, **expected: Any) -> None:
-        """Its params by name; None: any value."""
+        """Checks the dataset's params; None accepts any value."""
         params = self.params
         for key, value in expected.items():
             found = params.get(f"dataset.{name}.{key}")
             assert found and (value is None or found == str(value)), (name, key, found, params)
 
     def check_steps(self, name: str, steps: set[int]) -> None:
-        """The metric has a finite value at these steps."""
+        """Checks that the metric has finite values at these steps."""
         found = self.metric(name)
         assert steps <= set(found), (name, steps, found)
         assert all(math.isfinite(found[step]) for step in steps), found
@@ -58,7 +58,7 @@ class Tracked:
 
 
 def track_in(folder: Path) -> None:
-    """Further runs are in this folder."""
+    """Stores all further runs in this folder."""
     mlflow.set_tracking_uri(f"sqlite:///{folder}/runs.db")
     uri = (folder / "artifacts").as_uri()
     mlflow.set_experiment(experiment_id=mlflow.create_experiment("hearth", artifact_location=uri))
@@ -66,7 +66,7 @@ def track_in(folder: Path) -> None:
 
 @contextmanager
 def tracked() -> Iterator[Tracked]:
-    """An active run for the block."""
+    """Makes an MLflow run active within the block."""
     found = Tracked()
     with mlflow.start_run() as run:
         found.run_id = run.info.run_id

@@ -1,4 +1,4 @@
-"""The wheel, and environments that have it."""
+"""The wheel, and environments in which it is installed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Run = Callable[..., str]
 
 @pytest.fixture(scope="session")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The file that `make wheel` writes."""
+    """The wheel that `make wheel` writes."""
     folder = tmp_path_factory.mktemp("dist")
     done = subprocess.run(
         ["make", "wheel", f"DIST={folder}"], cwd=ROOT, capture_output=True, text=True
@@ -32,7 +32,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def install(wheel: Path, folder: Path, extras: str = "") -> Path:
-    """A fresh virtual environment with the wheel and its dependencies."""
+    """Installs the wheel and its dependencies in a new virtual environment."""
     venv.create(folder, with_pip=False, symlinks=True)
     command = [sys.executable, "-m", "pip", "--python", str(folder / "bin/python"), "install"]
     done = subprocess.run(
@@ -45,7 +45,7 @@ def install(wheel: Path, folder: Path, extras: str = "") -> Path:
 
 @pytest.fixture(scope="session")
 def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """An environment with the wheel and all of its extras: gigabytes, so it goes at the end."""
+    """An environment with the wheel and all extras; being large, it is deleted afterwards."""
     folder = tmp_path_factory.mktemp("environment")
     yield install(wheel, folder, "[caffe,tensorflow,spark,plot]")
     shutil.rmtree(folder)
@@ -61,13 +61,15 @@ def caffe_environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> 
 
 @pytest.fixture(scope="session")
 def bare_environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An environment with the wheel and no extra: neither torch nor TensorFlow nor Spark."""
+    """An environment with only the wheel: no torch, TensorFlow or Spark."""
     return install(wheel, tmp_path_factory.mktemp("bare"))
 
 
 @pytest.fixture
 def run() -> Run:
-    """Output of a program of an environment, run in a folder, with nothing set that names us."""
+    """A function that runs a program of an environment in a folder, without variables that point to
+    this checkout, and returns its output.
+    """
 
     def run(environment: Path, folder: Path, *command: str, status: int = 0) -> str:
         clean = {

@@ -39,7 +39,7 @@ test_iter: 6 test_interval: 400 snapshot_prefix: "digits" snapshot_format: HDF5 
 
 @pytest.fixture(scope="module")
 def old_libraries(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Folders of an old system's libraries, fetched by apt without touching this system's lists."""
+    """Folders with an old system's libraries, which apt fetches with separate lists and caches."""
     folder = tmp_path_factory.mktemp("bullseye")
     (folder / "sources.list").write_text(_SOURCE)
     for name in ("state/lists/partial", "cache/archives/partial", "root"):
@@ -73,7 +73,7 @@ def native_files(environment: Path) -> Path:
 
 
 def write_digits(environment: Path, folder: Path) -> None:
-    """The demo's digits in the files of MNIST's form, and a net that learns them."""
+    """Writes the demo's digits in MNIST's format, and a net that learns them."""
     with np.load(native_files(environment).parent / "demo" / "digits.npz") as digits:
         images, labels = digits["images"] * 15, digits["labels"]
     for name, part in {"train": slice(0, 1437), "test": slice(1437, None)}.items():
@@ -111,11 +111,13 @@ def test_the_program_trains_the_digits_there(
 def test_every_library_is_resolved_there(
     caffe_environment: Path, old_libraries: list[Path]
 ) -> None:
-    """The modules, too, for which there is no old Python: the loader checks symbols' versions."""
+    """Includes the Python modules. No old Python can load them, but the loader checks their
+    symbols' versions.
+    """
     files = {
         file.name.partition(".")[0]: file for file in native_files(caffe_environment).glob("*.so")
     }
-    del files["libhearth_device_torch"]  # it is loaded only with torch, which is not installed
+    del files["libhearth_device_torch"]  # loaded only with torch, which is not installed
     assert len(files) >= 5
     for file in files.values():
         command = [*loader_command(old_libraries), "--list", str(file)]

@@ -1,4 +1,4 @@
-"""The wheel: built from this checkout, installed with its extras, used from an empty folder."""
+"""The wheel: built from this checkout, installed with its extras, and used from an empty folder."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from program import write_solver
 
 import tag_wheel
 
-# The first build of a wheel compiles everything; the compiler cache makes it a copy after `make`.
+# The first build of a wheel compiles everything; after `make`, the compiler cache has it all.
 pytestmark = pytest.mark.timeout(1800)
 Run = Callable[..., str]
 
@@ -24,12 +24,12 @@ Run = Callable[..., str]
 def test_the_wheel_carries_program_libraries_and_package(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
     assert {"hearth/native/hearth", "hearth/native/libhearth_feed.so", "hearth/cli.py"} <= names
-    for plugin in ("files", "collective"):  # where TensorFlow is installed
+    for plugin in ("files", "collective"):  # present if TensorFlow is installed
         assert f"hearth/native/libhearth_tensorflow_{plugin}.so" in names
     for module in ("_core", "_caffe"):
         assert any(name.startswith(f"hearth/native/{module}.") for name in names), module
     assert {"hearth/demo/run.py", "hearth/demo/digits.npz", "hearth/tools/pack.py"} <= names
-    # `make demo` has left files among the example's.
+    # `make demo` leaves files among the example's files.
     assert not [name for name in names if name.startswith("hearth/demo/work/")]
     tests = [name for name in names if "/test_" in name or name.endswith(("_test", "_testing.py"))]
     assert not tests and not any(name.startswith("torch") for name in names), sorted(names)
@@ -39,7 +39,7 @@ def test_auditwheel_finds_nothing_newer_than_manylinux_2_28(wheel: Path) -> None
     assert wheel.name.endswith("-manylinux_2_28_x86_64.whl")
     found = tag_wheel.verdict(wheel)
     assert tag_wheel.objections(found) == []
-    # These come with an extra's package or the system (docs/install.md).
+    # These libraries come with an extra's package or with the system (docs/install.md).
     assert set(found["external_libs"]) <= tag_wheel.OTHERS
     assert wheel.stat().st_size < 30e6
 
@@ -57,7 +57,7 @@ def test_a_wheel_with_newer_symbols_or_other_libraries_is_refused() -> None:
 def test_a_file_with_newer_symbols_and_another_library_is_found(
     wheel: Path, tmp_path: Path
 ) -> None:
-    source = "#include <stdlib.h>\nunsigned f(void) { return arc4random(); }\n"  # glibc 2.36
+    source = "#include <stdlib.h>\nunsigned f(void) { return arc4random(); }\n"  # needs glibc 2.36
     tool = [sys.executable, "-m", "wheel"]
     subprocess.run([*tool, "unpack", "--dest", tmp_path, wheel], check=True)
     (root,) = tmp_path.iterdir()
@@ -92,7 +92,7 @@ def test_caffes_programs_are_installed_by_their_names(
         assert f"Usage: hearth {tool}" in run(environment, tmp_path, tool, "--help")
 
 
-# Trains nothing: three rows through a node's feed, into a file that its test looks at.
+# Trains nothing: passes three rows through a node's feed into a file that the test reads.
 FEED = """
 from pathlib import Path
 
@@ -120,7 +120,7 @@ def test_a_cluster_feeds_its_nodes(environment: Path, tmp_path: Path, run: Run) 
 def test_the_demo_trains_within_two_minutes(environment: Path, tmp_path: Path, run: Run) -> None:
     start = time.monotonic()
     said = run(environment, tmp_path, "python", "-m", "hearth.demo")
-    print(f"hearth.demo: {time.monotonic() - start:.1f} s")  # a figure, no limit: machines differ
+    print(f"hearth.demo: {time.monotonic() - start:.1f} s")  # has no limit: machines differ
     assert "LogisticRegression" in said and "accuracy 0.9" in said
 
 

@@ -1,4 +1,4 @@
-"""Accelerate keeps a dataset's loader, and saves its position with its state."""
+"""Accelerate leaves a dataset's loader as it is, and saves its position in checkpoints."""
 
 import sys
 from functools import partial
@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader
 
 
 def train(accelerator, loader, steps):
-    """The ids of each batch."""
+    """Trains for some steps; returns the ids of each batch."""
     model, taken = accelerator.prepare(torch.nn.Linear(1, 1)), []
     for batch in loader:
         accelerator.backward(model(batch["x"][:, None]).mean())
@@ -31,13 +31,13 @@ def check_both_dispatch_modes():
         for _ in range(2):
             before = loader.repeated_rows
             check_epoch(train(accelerator, loader, 1000), loader.repeated_rows - before)
-        if dispatch is not False:  # Accelerate itself fails there, as it multiplies batch_size
+        if dispatch is not False:  # else Accelerate fails: it multiplies batch_size
             wrapped = accelerator.prepare(DataLoader(rows_loader(), batch_size=None))
             check_refused(partial(list, wrapped))
 
 
 def check_resumed(folder):
-    """Batches of the second epoch, with a checkpoint behind the fifth one."""
+    """Checks the second epoch's batches when it is resumed from a checkpoint after batch 5."""
     found = []
     for restored in (False, True):
         accelerator = Accelerator(cpu=True)
@@ -49,7 +49,7 @@ def check_resumed(folder):
             loader.set_epoch(1)
             found.append(train(accelerator, loader, 5))
             accelerator.save_state(folder)
-            loader.load_state_dict(loader.state_dict())  # the loop was left: go on from here
+            loader.load_state_dict(loader.state_dict())  # continue after the break
         found.append(train(accelerator, loader, 1000))
     begun, unbroken, resumed = found
     assert resumed == unbroken

@@ -1,4 +1,4 @@
-"""Accelerate may not shard a feed's rows once more; all are used where it leaves them whole."""
+"""Accelerate is refused if it would shard a feed's rows again; else all rows are used."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""An Accelerate program as its users write them: a linear regression on two processes."""
+"""A typical Accelerate program: a linear regression on two processes."""
 
 import torch
 from accelerate import Accelerator, DistributedType
@@ -7,7 +7,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 
 def main():
-    # Accelerate creates groups only of backends in its list, but uses an existing group.
+    # Accelerate creates groups only for the backends in its list, but accepts an existing group.
     torch.distributed.init_process_group("hearth")
     accelerator = Accelerator(cpu=True)
     set_seed(1)

@@ -1,5 +1,6 @@
-"""The loaders that the programs count: each rank's partitions of a dataset, as ctx.dataset() gives
-them. 250 rows, so that the ranks have unequal numbers of them."""
+"""The loaders whose rows the programs count: each rank's partitions of a dataset, as ctx.dataset()
+returns them. The ranks' shares of the 250 rows differ in size.
+"""
 
 import itertools
 
@@ -13,11 +14,11 @@ from hearth.torch.loader import TensorLoader
 COUNTS = (70, 50, 60, 70)  # rank 0 has 130 rows, rank 1 has 120
 ROWS = sum(COUNTS)
 BATCH = 8
-STEPS = 17  # as many as rank 0 needs; rank 1 repeats 10 rows
+STEPS = 17  # rank 0 needs 17; rank 1 repeats 10 rows
 
 
 def rows_loader(**options):
-    """The loader that ctx.dataset("train", 8) returns."""
+    """A loader like the one that ctx.dataset("train", 8) returns."""
     rank, world = torch.distributed.get_rank(), torch.distributed.get_world_size()
     ends = list(itertools.accumulate(COUNTS, initial=0))
     partitions = [
@@ -28,9 +29,10 @@ def rows_loader(**options):
 
 
 def check_epoch(batches, repeated):
-    """All ranks call it with the ids of each batch of an epoch, and how many were repeated.
+    """Checks an epoch; each rank calls it with its batches' ids and its number of repeated rows.
 
-    Each row came once but for the repeated ones, in as many steps on all ranks.
+    Each row must arrive once, besides the repeated ones, and all ranks must take the same number of
+    steps.
     """
     everybodys = [None] * torch.distributed.get_world_size()
     torch.distributed.all_gather_object(everybodys, (batches, repeated))

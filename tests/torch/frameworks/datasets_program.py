@@ -1,4 +1,4 @@
-"""A datasets.Dataset of the rows of each rank, without a disk that hosts share; map() over it."""
+"""A datasets.Dataset of each rank's rows, without a shared disk, and map() on it."""
 
 import datasets
 import torch
@@ -6,7 +6,7 @@ from dataset_rows import ROWS, rows_loader
 
 
 def own_rows(loader):
-    """Each row of this rank once: those that it would repeat have the weight 0."""
+    """Each row of this rank once: rows that the loader repeats have the weight 0."""
     for batch in loader:
         weights = batch.pop("row_weight")
         columns = {name: values[weights > 0].tolist() for name, values in batch.items()}

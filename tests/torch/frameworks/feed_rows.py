@@ -1,4 +1,4 @@
-"""The rows that the programs count: each rank's share of a Parquet file, by a feed."""
+"""The feed whose rows the programs count: each rank's share of a Parquet file."""
 
 import sys
 
@@ -11,13 +11,13 @@ ROWS = 256
 
 
 def batches(batch_size=8):
-    """The dataset of ctx.get_file_feed(path).as_iterable_dataset(batch_size)."""
+    """The dataset that ctx.get_file_feed(path).as_iterable_dataset(batch_size) returns."""
     share = torch.distributed.get_rank(), torch.distributed.get_world_size()
     return FileFeed(sys.argv[1], (), share, epochs=1).as_iterable_dataset(batch_size)
 
 
 class Rows(IterableDataset):
-    """A dataset of a user's own on top: row by row."""
+    """A user's dataset that wraps the feed's dataset and yields single rows."""
 
     def __iter__(self):
         for batch in batches():
@@ -26,7 +26,7 @@ class Rows(IterableDataset):
 
 
 def check_all_used(ids):
-    """All ranks call it with the ids of the rows that they have used."""
+    """Checks that each row was used once; each rank calls it with the ids of its rows."""
     everybodys = [None] * torch.distributed.get_world_size()
     torch.distributed.all_gather_object(everybodys, [int(i) for i in ids])
     used = sorted(i for ids in everybodys for i in ids)
@@ -34,7 +34,7 @@ def check_all_used(ids):
 
 
 def check_refused(read):
-    """Every rank is refused rows by what would drop some."""
+    """Checks that a reader that would drop rows gets an error."""
     try:
         read()
     except RuntimeError as error:

@@ -1,5 +1,6 @@
-"""A dataset's loader in Lightning, which leaves it whole: all rows in each epoch, and exactly
-those that are left where fit() goes on from a checkpoint."""
+"""Lightning leaves a dataset's loader as it is: each epoch has all rows, and fit() from a
+checkpoint continues with exactly the remaining ones.
+"""
 
 import sys
 from pathlib import Path
@@ -11,7 +12,8 @@ from lightning.pytorch.callbacks import ModelCheckpoint
 from lightning.pytorch.strategies import DDPStrategy
 
 EPOCHS = 3
-# Steps of checkpoints: in the midst of the first epoch and of a later one, and at an epoch's end.
+# Steps after which checkpoints are saved: within the first and a later epoch, and at an epoch's
+# end.
 SAVED = (5, STEPS, STEPS + 6, 2 * STEPS)
 
 
@@ -22,7 +24,7 @@ class Regression(lightning.LightningModule):
         self.taken = []
 
     def train_dataloader(self):
-        self.loader = rows_loader()  # ctx.dataset("train", 8)
+        self.loader = rows_loader()  # like ctx.dataset("train", 8)
         return self.loader
 
     def training_step(self, batch, batch_index):
@@ -34,7 +36,7 @@ class Regression(lightning.LightningModule):
 
 
 def fit(callbacks=(), checkpoint=None):
-    """The module that was trained."""
+    """Returns the trained module."""
     trainer = lightning.Trainer(
         accelerator="cpu",
         devices=1,
@@ -54,7 +56,7 @@ def fit(callbacks=(), checkpoint=None):
 
 
 class SaveSteps(lightning.Callback):
-    """Saves checkpoints behind the steps SAVED."""
+    """Saves checkpoints after the steps SAVED."""
 
     def __init__(self, folder):
         self.folder = folder

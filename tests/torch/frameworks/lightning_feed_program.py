@@ -1,4 +1,4 @@
-"""A feed's rows in Lightning, which leaves iterable datasets whole: all are used."""
+"""Lightning leaves a feed's iterable datasets as they are: all rows are used."""
 
 import lightning
 import torch
@@ -15,7 +15,7 @@ class Regression(lightning.LightningModule):
         self.ids = []
 
     def train_dataloader(self):
-        return self.make_loader()  # called by each rank, once the process group is there
+        return self.make_loader()  # each rank calls it, with the process group initialized
 
     def training_step(self, batch, batch_index):
         self.ids += batch["labels"].tolist()

@@ -1,4 +1,4 @@
-"""A Lightning program as its users write them: a linear regression by DDP on two processes."""
+"""A typical Lightning program: a linear regression by DDP on two processes."""
 
 import lightning
 import torch

@@ -1,5 +1,6 @@
-"""The recipe examples/torch/parameter_search.py with Optuna: its study, its pruner, and the reports
-that end a trial; trainings are stood for by their losses."""
+"""The recipe examples/torch/parameter_search.py with Optuna: study, pruner, and reports that end a
+trial. A loss formula replaces the trainings.
+"""
 
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ EPOCHS = 4
 
 
 def training(spark, args, datasets, rate, on_report):
-    """Worse the further the rate is from 0.01; stops when on_report() requests it."""
+    """The loss grows with the rate's distance from 0.01; stops when on_report() requests it."""
     for step in range(EPOCHS):
         loss = abs(rate - 0.01) + 1 / (step + 1)
         if not on_report(SimpleNamespace(step=step, values={"loss": loss})):

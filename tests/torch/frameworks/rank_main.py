@@ -1,4 +1,4 @@
-"""Runs a rank's main function without a cluster; its datasets are cut from record batches."""
+"""Runs a rank's main function without a cluster; record batches replace its datasets."""
 
 import os
 
@@ -12,9 +12,9 @@ PARTITIONS = 4
 
 
 class Context(TorchContext):
-    """A rank's, without a cluster."""
+    """A rank's context without a cluster."""
 
-    batches = None  # by the name of their dataset
+    batches = None  # {dataset's name: record batches}
 
     def dataset(self, name, batch_size, columns, shuffle=True, **options):
         whole = self.batches[name]
@@ -25,7 +25,7 @@ class Context(TorchContext):
 
 
 def run_rank(main_fun, args, batches):
-    """Runs main_fun(args, ctx) as the rank that the environment names."""
+    """Runs main_fun(args, ctx) as the rank that the environment variables define."""
     rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     ctx = Context(
         node_id=rank, role="worker", index=rank, cluster_spec={"worker": ["127.0.0.1:1"] * world},

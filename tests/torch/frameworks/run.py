@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
-"""Runs programs of frameworks on PyTorch, unchanged, as two processes of the backend "hearth".
+"""Runs unchanged programs of PyTorch frameworks as two processes with the backend "hearth".
 
-Some count the rows of a feed or a dataset: each program gets the path of a Parquet file, and of a
-folder that both processes see.
-`make test-torch-frameworks` runs it in an environment that has them. The processes have the
-variables that torchrun gives, which a Hearth cluster gives, too.
+Each program gets the path of a Parquet file, whose rows some programs count, and of a folder that
+both processes share. `make test-torch-frameworks` runs this in an environment with the frameworks.
+The processes have torchrun's environment variables, which a Hearth cluster also sets.
 """
 
 from __future__ import annotations
@@ -37,12 +36,12 @@ PROGRAMS = (
     "trainer_dataset_program.py",
 )
 WORLD = 2
-ROWS = 256  # as feed_rows.py counts
+ROWS = 256  # as in feed_rows.py
 TIMEOUT_S = 300
 
 
 def run(program: str, rows: Path) -> bool:
-    """Whether all processes of the program succeeded; what they say goes to standard output."""
+    """Whether all processes of the program succeeded; they print to standard output."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -59,7 +58,7 @@ def run(program: str, rows: Path) -> bool:
             "MASTER_PORT": port,
         }
         environment = {**os.environ, **{key: str(value) for key, value in node.items()}}
-        environment["PYTHONPATH"] = str(HERE.parents[1] / "python")  # dataset_ranks
+        environment["PYTHONPATH"] = str(HERE.parents[1] / "python")  # for dataset_ranks.py
         folder = rows.parent / Path(program).stem
         folder.mkdir(exist_ok=True)
         command = [sys.executable, str(HERE / program), str(rows), str(folder)]
@@ -73,7 +72,7 @@ def run(program: str, rows: Path) -> bool:
 
 
 def main() -> int:
-    """The exit status: 0 where all programs succeeded."""
+    """Returns the exit status: 0 if all programs succeeded."""
     with TemporaryDirectory() as folder:
         rows = Path(folder, "rows.parquet")
         ids = range(ROWS)

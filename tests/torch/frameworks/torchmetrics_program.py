@@ -1,4 +1,4 @@
-"""Metrics of torchmetrics in TorchEstimator's epochs: of all ranks' rows, each counted once."""
+"""torchmetrics in TorchEstimator's epochs: metrics cover all ranks' rows, each counted once."""
 
 import math
 
@@ -12,7 +12,7 @@ from hearth.ml.training_spec import TrainingCode, TrainingSpec
 
 
 class Same(nn.Module):
-    """Gives twice its argument: the error of a row is x."""
+    """Returns twice its argument, so that the error of a row is x."""
 
     def __init__(self):
         super().__init__()

@@ -1,4 +1,6 @@
-"""transformers.Trainer with a dataset's loader: all rows in each epoch, resumed at the next row."""
+"""transformers.Trainer with a dataset's loader: each epoch has all rows, and resuming continues at
+the next row.
+"""
 
 import sys
 
@@ -28,7 +30,7 @@ class DatasetTrainer(Trainer):
 
 
 class SetEpoch(TrainerCallback):
-    """The epoch of a checkpoint, whose first batches Trainer skips."""
+    """Sets the loader to the checkpoint's epoch, whose first batches Trainer then skips."""
 
     def on_epoch_begin(self, args, state, control, train_dataloader=None, **_):
         train_dataloader.dataset.set_epoch(int(state.epoch))

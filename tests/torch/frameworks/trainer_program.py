@@ -1,4 +1,4 @@
-"""transformers.Trainer may not shard a feed's rows once more; all are used as the docs say."""
+"""transformers.Trainer is refused if it would shard a feed's rows again; else all are used."""
 
 import tempfile
 
