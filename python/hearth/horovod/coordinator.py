@@ -186,6 +186,7 @@ class Coordinator:
                 try:
                     send({"do": own})
                 except (OSError, ValueError) as error:
+                    # Its "bye" may not have been read yet, so elastic programs try to reconnect.
                     self.remove(rank, f"cannot be reached ({error})", lost=False)
 
     def _check_stalls(self) -> None:
