@@ -24,10 +24,8 @@ import report
 import upstream_environment
 from hearth.spark import session as spark_session
 
-KINDS = (
-    "rdd",
-    "dataframe",
-)  # upstream reads only the first, and is the peer of both
+# Upstream reads only the first, and is the peer of both.
+KINDS = ("rdd", "dataframe")
 # Seconds for which a side is fed its rows repeatedly, at least.
 LEAST_S = 10.0
 # Upstream needs 10 to 40 s for these and Hearth 2 s or more, so a job's fixed cost weighs little on

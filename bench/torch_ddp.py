@@ -41,7 +41,7 @@ def groups() -> dict[str, dist.ProcessGroup]:
 
 
 def trainer(group: dist.ProcessGroup | None, rows: int) -> Callable[[], float]:
-    """Returns a function that measures the mean milliseconds of STEPS training steps.
+    """Returns a function that measures the mean milliseconds per step, over STEPS training steps.
 
     Each rank trains on `rows` rows per step; without a group each rank trains alone.
     """
@@ -62,7 +62,7 @@ def trainer(group: dist.ProcessGroup | None, rows: int) -> Callable[[], float]:
 
 
 def reducer(group: dist.ProcessGroup, size: int, calls: int) -> Callable[[], float]:
-    """Returns a function that measures the mean milliseconds of `calls` all_reduce calls."""
+    """Returns a function that measures the mean milliseconds of one of `calls` all_reduces."""
     tensor = torch.zeros(size // 4)
 
     def run() -> None:

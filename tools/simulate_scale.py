@@ -32,7 +32,7 @@ _LINK_BOUND = 256 << 10
 
 
 def check(constants: model.Constants, rows: list[dict[str, float]]) -> list[tuple[str, float]]:
-    """Returns (row, predicted / measured) for each measured all-reduce that the links bound.
+    """Returns (row, predicted / measured) for each measured all-reduce that the links limit.
 
     Smaller ones are printed only: their times depend on how this machine's scheduler handles more
     ranks than cores.

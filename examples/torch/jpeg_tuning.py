@@ -95,7 +95,7 @@ def digits():
 
 
 def train_trunk(files, labels, path: str, torchvision: bool) -> None:
-    """Replaces a published model: trained on the digits 0 to 4."""
+    """Trains a stand-in for a published model, on the digits 0 to 4."""
     import torch
 
     torch.manual_seed(0)

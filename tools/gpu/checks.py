@@ -136,7 +136,7 @@ def largest_difference(folder: Path, straight: bytes, model: str) -> float:
 
 
 def kill() -> None:
-    """Kills and resumes a run; the weights must equal those of an uninterrupted run."""
+    """Resumes a killed run from its last snapshot; the weights must equal an unbroken run's."""
     folder = digits_folder()
     whole = solver(folder, "w.prototxt", max_iter=600, snapshot=0, test_interval=10000,
                    snapshot_prefix="w")  # fmt: skip
