@@ -1,7 +1,7 @@
 """Checks of Hearth on a GPU, one command each: `checks.py NAME`.
 
-Prints `RESULT: {json}` lines; raises AssertionError if a check fails. Runs with
-HEARTH_SIMULATED_GPUS too, as far as a simulated GPU goes.
+Prints `RESULT: {json}` lines; raises AssertionError if a check fails. Also runs with
+HEARTH_SIMULATED_GPUS, as far as simulated GPUs support the checks.
 """
 
 from __future__ import annotations
