@@ -1,5 +1,5 @@
-"""Reading HDFS files, in MB/s: as ranks and TensorFlow do, against a plain sequential read of the
-same file by the same client, for both HDFS clients.
+"""Reads HDFS files like ranks and TensorFlow do, against a plain sequential read of the same file
+by the same client, for both HDFS clients, in MB/s.
 
 The daemons are those of tests/hadoop, on this machine; libhdfs is built if cargo is installed.
 """

@@ -99,7 +99,7 @@ class Side:
 
 @contextmanager
 def running_sides(shape: str, rows: int) -> Iterator[dict[str, Side]]:
-    """Hearth's sides by the kind of their rows, and "upstream"."""
+    """Hearth's sides by kind of rows, and the side "upstream"."""
     settings = {
         **spark_session.ARROW_CONF,
         "spark.master": f"local-cluster[1,1,{MEMORY_MB}]",

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""hearth.torch's feed of DataFrame rows as tensors against a mapInArrow that only looks at them.
+"""hearth.torch's feed of DataFrame rows as tensors against a mapInArrow that only reads them.
 
-`bench/torch_feed.py --json FILE`. The same cached rows, in one session of one executor, two
-partitions, in turn; the shapes are tf_feed.py's. A row NAME/cpu is processor time of all processes.
-`--fewer 50` tries everything out on few rows.
+`bench/torch_feed.py --json FILE`. Both read the same cached rows in turn, in one session with one
+executor and two partitions; the shapes are tf_feed.py's. A row NAME/cpu is the processor time of
+all processes. `--fewer 50` is a trial on few rows.
 """
 
 from __future__ import annotations
