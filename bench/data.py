@@ -58,7 +58,7 @@ class Bench:
         ]
 
     def run(self) -> None:
-        """Processes live for all kinds of shuffle of a source and a shape."""
+        """Runs the cases. Processes live through all kinds of shuffle of one source and shape."""
         while self._left:
             source, shape, _ = self._left[0]
             # Ray's last processes may still write to the folder.

@@ -165,7 +165,7 @@ class Source:
         return self.given is not None or self.kind not in ("DataFrameSource", "ImageDataFrame")
 
     def _has_log(self) -> bool:
-        """Whether a table log next to the files lists the current ones, and Spark applies it.
+        """Whether a log next to the files lists the ones to read, and Spark applies it.
 
         Raises:
             FlagError: Spark would ignore the log with this dataframe_format.

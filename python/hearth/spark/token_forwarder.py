@@ -43,7 +43,7 @@ _LEAST_LOOK_S, _MOST_LOOK_S = 1.0, 86_400.0
 _CANNOT = "the delegation tokens of Spark's JVM cannot be handed on"
 # The kind of the token that identifies the application master, which tasks must not receive.
 _MASTER = "YARN_AM_RM_TOKEN"
-# Prefixes of the Hadoop settings that locate HDFS. No object store's key has such a prefix.
+# Prefixes of the Hadoop settings that locate HDFS; settings with object stores' keys have others.
 _WHERE = ("dfs.", "fs.defaultFS", "fs.viewfs.", "hadoop.")
 
 _lock = threading.Lock()
