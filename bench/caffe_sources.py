@@ -86,7 +86,7 @@ def plain_read(path: str, copy: bool = False) -> tuple[float, float]:
 
 
 def bench_files(report: Report, folder: Path, rounds: int) -> None:
-    """Files that ranks read themselves: rows into the trainer's queue, not yet transformed."""
+    """Files that ranks read directly: rows into the trainer's queue, without transformations."""
     from hearth import data
     from hearth.sources.rank_rows import RankRows
 

@@ -114,7 +114,7 @@ def rows_of(source: Any) -> int:
 
 
 def rows_by_spark(spark: Any, uri: str) -> int:
-    """Rows per second as Arrow batches in a Spark task, the path of DataFrame rows to a rank."""
+    """Rows per second that a Spark task gets as Arrow batches, like a task that feeds a rank."""
 
     def count(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:

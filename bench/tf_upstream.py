@@ -26,7 +26,7 @@ from hearth.spark import session as spark_session
 
 # Upstream reads only the first, and is the peer of both.
 KINDS = ("rdd", "dataframe")
-# Seconds for which a side is fed its rows repeatedly, at least.
+# Minimum time for which a side is repeatedly fed its rows.
 LEAST_S = 10.0
 # Upstream needs 10 to 40 s for these and Hearth 2 s or more, so a job's fixed cost weighs little on
 # both sides.

@@ -21,7 +21,7 @@ from hearth.spark import session as spark_session
 from hearth.torch import TorchCluster
 from tf_upstream import add_pair
 
-# Seconds for which each contender is fed in each round, at least.
+# Minimum time for which each contender is fed in each round.
 LEAST_S = 4.0
 
 

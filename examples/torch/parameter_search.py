@@ -1,5 +1,5 @@
 """Several trainings at a time in one Spark session; the best one wins. Optuna chooses their rates
-where it is installed.
+if it is installed.
 
 python examples/torch/parameter_search.py
 """
