@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """CaffeOnSpark's sources, tools and features() against plain reads: figures per core.
 
-`bench/caffe_sources.py --json FILE`. A source's rows go by the feed that a Spark task uses into a
-ring, and a process at its other end takes minibatches of them, as a trainer does before it
-transforms them; both together are compared with a process that reads the same files in chunks and
-touches each cache line. A tool runs as a Spark job of one core, without Spark's start.
+`bench/caffe_sources.py --json FILE`. The feed of a Spark task writes a source's rows to a ring, and
+a process at the other end reads minibatches, like a trainer before it transforms them. Both
+together are compared with a process that reads the same files in chunks and touches each cache
+line. A tool runs as a Spark job on one core; the start of Spark is not measured.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def plain_read(path: str, copy: bool = False) -> tuple[float, float]:
 
 
 def bench_files(report: Report, folder: Path, rounds: int) -> None:
-    """Files that ranks read themselves: rows into the trainer's queue, not yet transformed."""
+    """Files that ranks read directly: rows into the trainer's queue, without transformations."""
     from hearth import data
     from hearth.sources.rank_rows import RankRows
 

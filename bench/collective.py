@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """All-reduce between processes of one machine: ours against gloo, Open MPI and TensorFlow's ring.
 
-`bench/collective.py --json FILE`. Two and four processes; ours over tcp on the loopback interface,
-in shared memory with arrays of NumPy ("shm") and with arrays from `Group.allocate` ("arena"). All
-contenders of a size take turns in one run. gloo is that of the torch wheel, in the same processes;
-Open MPI is Debian's, TensorFlow's ring over gRPC that of its strategies, in separate processes.
-Milliseconds per call; `cpu` rows: of processor time of rank 0. `--only openmpi,grpc,overlap` runs
-some of gloo, bf16, cpu, openmpi, grpc, memcpy and overlap (bench/overlap.py).
+`bench/collective.py --json FILE`. Two and four processes. Ours runs over tcp on the loopback
+interface, and in shared memory with NumPy arrays ("shm") or arrays from `Group.allocate` ("arena").
+All contenders of a size take turns in one run. The torch wheel's gloo runs in the same processes;
+Debian's Open MPI, and the ring over gRPC of TensorFlow's strategies, run in separate ones. The unit
+is milliseconds per call; in `cpu` rows, milliseconds of rank 0's processor time. `--only
+openmpi,grpc,overlap` runs some of gloo, bf16, cpu, openmpi, grpc, memcpy and overlap
+(bench/overlap.py).
 """
 
 from __future__ import annotations

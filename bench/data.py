@@ -2,22 +2,22 @@
 """Datasets of two ranks against Ray Data, petastorm, mosaicml-streaming, torch and pyarrow.
 
 `bench/data.py --json FILE --markdown FILE`. Each contender has a process and an environment
-(data_environments.py) and takes the same rows: a DataFrame that its own Spark session has cached,
-or Parquet files. All live through a case, SOURCE/SHAPE/SHUFFLE, and run in turn: two ranks, two
-epochs, each batch read. Time that a peer spends writing the rows counts. Figures of a run:
+(data_environments.py) and reads the same rows: a DataFrame cached by its Spark session, or Parquet
+files. All processes live through a case, SOURCE/SHAPE/SHUFFLE, and run in turn: two ranks, two
+epochs, each batch read. The time in which a peer writes the rows counts. Figures of a run:
 
-first batch   seconds: what was written, and from when the slowest rank has imported its packages
+first batch   seconds to write the rows, and from when the slowest rank has imported its packages
               until it has a batch
-call          seconds from the call until the slowest rank has a batch, ranks' start included
-epoch 1       rows per second: as `first batch`, until the slowest rank's epoch ends
+call          seconds from the call until the slowest rank has a batch, with the start of the ranks
+epoch 1       rows per second, timed like `first batch` but until the slowest rank's epoch ends
 epoch 2       rows per second
 job cpu       processor seconds of all processes, from the call to its end
-epoch 1 cpu   ... of what is written and from when the first rank begins until epoch 1 ends
-epoch 2 cpu   ... of epoch 2
+epoch 1 cpu   processor seconds to write the rows, and from the first rank's start to epoch 1's end
+epoch 2 cpu   processor seconds of epoch 2
 
-All rows of both epochs are checked by their ids and a sum over their values: a peer's missing or
-repeated rows are in the table. `--fewer 50 --rounds 1` is a trial on few rows; with
-`--limit MINUTES` a row stops after its share of the time, with one round at least.
+All rows of both epochs are checked by their ids and a sum over their values; the table shows a
+peer's missing and repeated rows. `--fewer 50 --rounds 1` is a trial on few rows. With `--limit
+MINUTES` a row stops after its share of the time, but not before one round has finished.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Bench:
         ]
 
     def run(self) -> None:
-        """Processes live for all kinds of shuffle of a source and a shape."""
+        """Runs the cases. Processes live through all kinds of shuffle of one source and shape."""
         while self._left:
             source, shape, _ = self._left[0]
             # Ray's last processes may still write to the folder.

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Environments of the peers of data.py, one each, made once by pip in ~/.cache/hearth/bench-data.
+"""Creates an environment for each peer of data.py, once, with pip in ~/.cache/hearth/bench-data.
 
-`bench/data_environments.py` makes all of them and prints their Pythons, for machines that are
-offline when they measure. An environment has its peer and the versions that this needs; everything
-else (pyspark, torch, ...) is that of the running Python, by a path file.
+`bench/data_environments.py` creates all of them and prints their interpreters, for machines that
+are offline when they measure. An environment contains the peer and the versions that it needs. A
+path file adds everything else (pyspark, torch, ...) from the running Python's packages.
 """
 
 from __future__ import annotations

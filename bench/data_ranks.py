@@ -21,7 +21,7 @@ import data_rows
 import rival_models
 
 WORLD = 2
-EPOCHS = 2  # unless the job names another one
+EPOCHS = 2  # unless the job has another number
 LOADER_WORKERS = 1  # worker processes of a rank's DataLoader: two ranks share two cores
 
 Job = dict[str, Any]  # see data_side.py

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Resuming a dataset's loader in the middle of epoch 3, from spooled rows.
+"""Resumes a dataset's loader in the middle of epoch 3, from spooled rows.
 
-`bench/data_resume.py --json FILE`. 100,000 images on two ranks, spooled from a cached DataFrame; a
-rank takes half of epoch 3, saves the loader's state, makes another loader and gives it the state.
-Seconds until the slowest rank has its next batch, which must be the one that the first loader would
-have given, against a limit of one second. The images are of 1 KB, so that all are cached.
+`bench/data_resume.py --json FILE`. Two ranks spool 100,000 images from a cached DataFrame. Each
+reads half of epoch 3, saves the loader's state, and loads it into a new loader. Measures the
+seconds until the slowest rank has its next batch, which must be the batch that the first loader
+would have returned; the limit is one second. The images have 1 KB, so that all are cached.
 """
 
 from __future__ import annotations

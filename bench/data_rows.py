@@ -53,7 +53,7 @@ SHAPES = {
 def write(shape: Shape, folder: Path) -> None:
     """Writes FILES Parquet files of the rows.
 
-    expected.json gets the number of rows and their look().
+    expected.json gets the number of rows, and the result of look() for all of them.
     """
     import numpy as np
     import pyarrow as pa

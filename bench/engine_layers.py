@@ -1,9 +1,9 @@
 """Time of each layer in a train step of the Caffe engine, against its bound on this machine.
 
-The bound is the larger of two times: the layer's floating-point operations at the speed of the
-engine's own product of large matrices, and the bytes that it must at least read and write at the
-speed of the engine's element-wise layers on arrays of 8 MB. Times are the best of all
-steps, in ms; the last lines are the update of the weights and the whole step.
+The bound is the larger of two times: that of the layer's floating-point operations at the speed of
+the engine's product of large matrices, and that of reading and writing the minimum of bytes at the
+speed of the engine's element-wise layers on arrays of 8 MB. Times are the best of all steps, in ms;
+the last lines are the update of the weights and the whole step.
 """
 
 from __future__ import annotations

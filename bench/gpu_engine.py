@@ -4,12 +4,12 @@
 `bench/gpu_engine.py --json FILE [--nets lenet,caffenet] [--precisions float32,bf16] [--no-compile]`
 
 One step is forward, backward and SGD with momentum and weight decay on data that stays in the
-GPU's memory. Times are CUDA events around a burst of steps, all contenders in turn in one process.
-float32 is without TF32 on both sides; bf16 is `-precision bf16` of ours and autocast of PyTorch.
-PyTorch has `cudnn.benchmark`, and so has "ours" (`-algorithms fastest`); "ours, deterministic" is
-Hearth's default. The ratio is that of "ours" to the fastest contender of PyTorch. A row has the
-milliseconds of each contender, its peak memory, and of one step the kernels that ran: how many,
-their share of the time, the longest six.
+GPU's memory. CUDA events measure a burst of steps; all contenders take turns in one process.
+float32 is without TF32 on both sides; bf16 means `-precision bf16` for ours and autocast for
+PyTorch. PyTorch uses `cudnn.benchmark`, and "ours" the equivalent `-algorithms fastest`; "ours,
+deterministic" is Hearth's default. The ratio compares "ours" with the fastest PyTorch contender. A
+row has each contender's milliseconds and peak memory, and the kernels of one step: their number,
+their share of the time, and the six longest.
 """
 
 from __future__ import annotations

@@ -3,9 +3,10 @@
 
 `bench/gpu_feed.py --json FILE`. Rows are 784 floats, raw images of 150 KB (uint8, 3 x 224 x 224) or
 JPEG files of 150 KB, which become float32 of 3 x 224 x 224 by random crop, flip and normalization.
-All sides put batches into pinned memory and copy them during the step before. A dataset's epoch is
-one after its rows have been delivered, shuffled; the others read Parquet files, in order. Rows/s
-are shown for a step that only waits for its data, and, for images, for a step of CaffeNet.
+All sides put batches into pinned memory and copy them during the previous step. A dataset's epoch
+is measured after its rows have been delivered once, and is shuffled; the others read Parquet files
+in order. Rows/s are shown for a step that only waits for its data, and, for images, for a step of
+CaffeNet.
 """
 
 from __future__ import annotations

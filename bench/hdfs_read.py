@@ -1,5 +1,5 @@
-"""Reading HDFS files, in MB/s: as ranks and TensorFlow do, against a plain sequential read of the
-same file by the same client, for both HDFS clients.
+"""Reads HDFS files like ranks and TensorFlow do, against a plain sequential read of the same file
+by the same client, for both HDFS clients, in MB/s.
 
 The daemons are those of tests/hadoop, on this machine; libhdfs is built if cargo is installed.
 """
@@ -144,7 +144,7 @@ def read_plainly(uri: str) -> None:
 
 
 def read_as_a_rank(uri: str, kind: str = "parquet", column: str = "x", count: int = ROWS) -> None:
-    """Decodes the source's rows, as on their way to the ring."""
+    """Decodes the source's rows, like a rank before it writes them to the ring."""
     from hearth.sources.rank_rows import RankRows
 
     rows = RankRows(pinned(uri, kind, column)).read(0, 1)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Decode, crop, flip and normalize 150 KB JPEGs: hearth.data.image against torchvision.
 
-`bench/image.py --json FILE`. Images per second of processor time (all processes counted), on
-batches of 64: by torchvision's tensors and by PIL in the main process, and by a DataLoader with two
-workers. torchvision is installed into build/bench-torchvision where it is missing.
+`bench/image.py --json FILE`. Images per second of processor time of all processes, in batches of
+64: with torchvision's tensors and with PIL in the main process, and with a DataLoader of two
+workers. torchvision is installed into build/bench-torchvision if it is missing.
 """
 
 from __future__ import annotations

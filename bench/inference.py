@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 """predict() against predict_batch_udf(), and the bare model on tensors in memory: rows/s.
 
-`bench/inference.py --json FILE`. "mlp": rows of 784 floats; "resnet": 150 KB JPEGs, decoded by the
-same code on all sides, but for the model alone, which has decoded images. One task and one thread
-each; all columns are kept. "device": an emulated accelerator, a lock of this host and a sleep of
---device-ms per minibatch, while two executors decode; its peer is its ceiling, or the UDF, which
-asks for the lock in each executor. `--ray` adds Ray Data's map_batches for "mlp" (from Parquet).
+`bench/inference.py --json FILE`. "mlp": rows of 784 floats. "resnet": 150 KB JPEGs, decoded by the
+same code on all sides; only the bare model reads decoded images. One task and one thread each; all
+columns are kept. "device": an emulated accelerator (a lock on this host and a sleep of --device-ms
+per minibatch), while two executors decode; its peer is its maximum rate, or the UDF, which acquires
+the lock in each executor. `--ray` adds Ray Data's map_batches for "mlp" (from Parquet).
 
-"Spark alone" is a mapInArrow that passes all rows on: what a job without a model takes. The rows
-"... cpu" compare processor time in all processes per row, which other programs on the machine
-change less than the rates.
+"Spark alone" is a mapInArrow that returns all rows unchanged: the cost of a job without a model.
+The rows "... cpu" compare the processor time of all processes per row, which other programs on the
+machine affect less than the rates.
 """
 
 from __future__ import annotations

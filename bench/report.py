@@ -51,7 +51,7 @@ class Report:
     """Collects rows, prints each at once, and saves them as a JSON list.
 
     A row has name, ours and peer (best value of the rounds), ours_median and peer_median,
-    peer_name, unit, rounds, and ratio: how many times better ours is by the best values.
+    peer_name, unit, rounds, and ratio: how many times better our best value is than the peer's.
     """
 
     def __init__(self, only: str = "") -> None:

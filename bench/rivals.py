@@ -3,19 +3,19 @@
 
 `bench/rivals.py --json FILE --markdown FILE --plot FILE`. The programs (rival_models.py) are the
 same for all: an MLP on 784 floats, a small CNN on 150 KB JPEGs that it decodes, a transformer of
-six layers on token ids; two ranks of one thread, three epochs. Each contender has a process and an
-environment (data_environments.py) and a Spark session that has cached the frame; time that it
-spends writing the rows counts. They run in turn. Figures of a run:
+six layers on token ids; two ranks of one thread, three epochs. Each contender has a process, an
+environment (data_environments.py), and a Spark session that has cached the frame. The time in which
+it writes the rows counts. The contenders run in turn. Figures of a run:
 
 first step    seconds from the call until the slowest rank has done its first step
-epoch 1       rows per second, with what is written, from when the slowest rank has its imports
+epoch 1       rows per second, timed from the slowest rank's imports on, plus the time of writing
 epoch 3       rows per second
 job           seconds of the whole call
 memory        MB: peak of all processes' proportional set sizes, without Spark's JVMs
 written       MB that all processes wrote to disk
 
-Apart from the peers: `memory`, a loop over the same bytes in the ranks' own memory, and `bare`, two
-ranks with the model and no rows. All rows of all epochs are checked by their ids.
+Not peers are `memory`, a loop over the same bytes in the ranks' memory, and `bare`, two ranks with
+the model and without rows. All rows of all epochs are checked by their ids.
 """
 
 from __future__ import annotations

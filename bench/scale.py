@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Measures the constants of tools/simulate_scale.py and the times it is checked against.
+"""Measures the constants of tools/simulate_scale.py, and the times with which it is compared.
 
 `bench/scale.py --json docs/scale.json`. Ranks are processes on emulated hosts
-(tests/hosts/emulated_hosts.py, which needs root); links are so slow that large arrays wait for
-them, not for this machine's two cores. The constants come from 2 and 16 ranks alone; the model must
-then predict all-reduces of 2 to 64 ranks (best of the rounds). The file is written after each
+(tests/hosts/emulated_hosts.py, which needs root). The links are so slow that they limit large
+arrays, and not this machine's two cores. The constants come from 2 and 16 ranks only; the model
+must then predict all-reduces of 2 to 64 ranks (best of the rounds). The file is written after each
 shape.
 """
 

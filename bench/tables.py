@@ -41,7 +41,7 @@ TURNS = 3
 
 
 def write_delta(folder: Path, schema: pa.Schema, rows: dict[str, int]) -> None:
-    """Delta's log of existing files, with their numbers of rows."""
+    """Writes Delta's log of existing files, with their numbers of rows."""
     table = DeltaTable.create(str(folder), Schema.from_arrow(schema))
     added = [
         AddAction(name, (folder / name).stat().st_size, {}, 1, True, f'{{"numRecords": {count}}}')
@@ -51,7 +51,7 @@ def write_delta(folder: Path, schema: pa.Schema, rows: dict[str, int]) -> None:
 
 
 def plan_many(folder: Path, files: int) -> dict[str, float]:
-    """Seconds to pin a table of that many small files, and to list them as plain files."""
+    """Seconds to pin a table of that many small files, and to pin them as plain files."""
     part = pa.table({"id": pa.array(range(10), pa.int64())})
     plain, table = folder / "plain", folder / "table"
     plain.mkdir()
@@ -114,7 +114,7 @@ def rows_of(source: Any) -> int:
 
 
 def rows_by_spark(spark: Any, uri: str) -> int:
-    """Rows per second as Arrow batches in a Spark task, the path of DataFrame rows to a rank."""
+    """Rows per second that a Spark task gets as Arrow batches, like a task that feeds a rank."""
 
     def count(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:

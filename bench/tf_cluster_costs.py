@@ -78,7 +78,7 @@ def _times_once(spark: Any, rows: Any) -> tuple[float, float, float]:
         bare = report.seconds(lambda: rows.foreachPartition(lambda part: [*part]))
         fed = report.seconds(lambda: cluster.train(rows, num_epochs=1))
         ended = report.seconds(cluster.shutdown)
-    # Differences below the clocks' resolution count as this.
+    # Replaces differences below the clocks' resolution.
     return max(1e-3, ready - started), ended, max(1e-3, fed - bare) / PARTITIONS
 
 

@@ -1,15 +1,15 @@
-"""The feed of a TensorFlow cluster. Its rows, by name; ours against a peer in the same run:
+"""The feed of a TensorFlow cluster against peers in the same run. Its rows by name:
 
-KIND/SHAPE           rows that Spark brings (tf_rows.py). KIND: `dataframe` taken by next_numpy(),
-                     against a mapInArrow that only looks at the batches; `rdd` taken by
+KIND/SHAPE           rows that Spark sends (tf_rows.py). KIND `dataframe`: read with next_numpy(),
+                     against a mapInArrow that only reads the batches. `rdd`: read with
                      next_batch(), against a foreachPartition that only iterates.
-rdd/SHAPE/arrays     the same RDD taken by next_numpy().
+rdd/SHAPE/arrays     the same RDD, read with next_numpy().
 KIND/SHAPE/upstream  the same kinds against the real TensorFlowOnSpark's RDD (tf_upstream.py).
-files/FORMAT/SHAPE   files that the node reads itself, against the format's library (tf_files.py).
+files/FORMAT/SHAPE   files that the node itself reads, against the format's library (tf_files.py).
 run(), shutdown(), a partition, resident memory: against limits (tf_cluster_costs.py).
 
-The first three have a second row each, NAME/cpu: processor time of all processes per row. One
-executor, two partitions. SHAPEs are in tf_shapes.py. `--fewer 50` tries everything out on few rows.
+Each row of the first three kinds has a second one, NAME/cpu: all processes' processor time per row.
+One executor, two partitions. SHAPEs are in tf_shapes.py. `--fewer 50` is a trial on few rows.
 """
 
 from __future__ import annotations

@@ -4,14 +4,14 @@
 `bench/tf_steps.py --json FILE`. Three dense layers of 2048 (50 MB of gradients), two workers of one
 thread each. Contenders are pairs of processes that step in turn:
 
-strategy    a tf_keras model under MultiWorkerMirroredStrategy after use_for_collectives(): the
-            program of the peer, which is the same without that line
+strategy    a tf_keras model under MultiWorkerMirroredStrategy after use_for_collectives(); the
+            peer is the same program without that line
 optimizer   a Keras 3 model with a DistributedOptimizer, float32 or bfloat16 between the hosts
 
-`tcp` rows are of two processes on the loopback interface, `1 Gbit/s` rows of two hosts made of
-network namespaces (tests/hosts/emulated_hosts.py, which needs root). A row "communication" says
-which share of ours (the optimizer's) and of the peer's step is no computation, by a step without
-other ranks that both take at once.
+In `tcp` rows two processes use the loopback interface, in `1 Gbit/s` rows two hosts emulated with
+network namespaces (tests/hosts/emulated_hosts.py, which needs root). A row "communication" is the
+share of our step (the optimizer's) and of the peer's step that is not computation. The computation
+is measured as a step without other ranks, which both workers execute at the same time.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "hosts"))
 from emulated_hosts import Link, Network, why_not
 
 WORLD = 2
-# On the loopback interface half, and three quarters, of gRPC's step is communication.
+# On the loopback interface, half or three quarters of gRPC's step is communication.
 ROWS = (256, 64)
 STEPS = {"tcp": 8, "1 Gbit/s": 3}
 PEER = "MultiWorkerMirroredStrategy over gRPC"

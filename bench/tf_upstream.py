@@ -24,11 +24,9 @@ import report
 import upstream_environment
 from hearth.spark import session as spark_session
 
-KINDS = (
-    "rdd",
-    "dataframe",
-)  # upstream reads only the first, and is the peer of both
-# Seconds for which a side is fed its rows repeatedly, at least.
+# Upstream reads only the first, and is the peer of both.
+KINDS = ("rdd", "dataframe")
+# Minimum time for which a side is repeatedly fed its rows.
 LEAST_S = 10.0
 # Upstream needs 10 to 40 s for these and Hearth 2 s or more, so a job's fixed cost weighs little on
 # both sides.
@@ -101,7 +99,7 @@ class Side:
 
 @contextmanager
 def running_sides(shape: str, rows: int) -> Iterator[dict[str, Side]]:
-    """Hearth's sides by the kind of their rows, and "upstream"."""
+    """Hearth's sides by kind of rows, and the side "upstream"."""
     settings = {
         **spark_session.ARROW_CONF,
         "spark.master": f"local-cluster[1,1,{MEMORY_MB}]",

@@ -4,8 +4,9 @@
 `bench/torch_ddp.py --json FILE`. A step of three dense layers of 2048 (50 MB of gradients) with
 few and with more rows, and all_reduce calls of several sizes; ours over tcp on the loopback
 interface and in shared memory. All groups live in the same two processes, of one thread each, and
-take turns. A row "communication" says which share of ours (over tcp) and of gloo's step is no
-computation, by a step of the same layers without DistributedDataParallel, which both take at once.
+take turns. A row "communication" is the share of our step (over tcp) and of gloo's step that is not
+computation. The computation is measured as a step of the same layers without
+DistributedDataParallel, which both processes execute at the same time.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def groups() -> dict[str, dist.ProcessGroup]:
 
 
 def trainer(group: dist.ProcessGroup | None, rows: int) -> Callable[[], float]:
-    """Returns a function that measures the mean milliseconds of STEPS training steps.
+    """Returns a function that measures the mean milliseconds per step, over STEPS training steps.
 
     Each rank trains on `rows` rows per step; without a group each rank trains alone.
     """
@@ -62,7 +63,7 @@ def trainer(group: dist.ProcessGroup | None, rows: int) -> Callable[[], float]:
 
 
 def reducer(group: dist.ProcessGroup, size: int, calls: int) -> Callable[[], float]:
-    """Returns a function that measures the mean milliseconds of `calls` all_reduce calls."""
+    """Returns a function that measures the mean milliseconds of one of `calls` all_reduces."""
     tensor = torch.zeros(size // 4)
 
     def run() -> None:

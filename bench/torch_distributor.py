@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
 """A DDP program on a DataFrame's rows: hearth.torch against pyspark's own TorchDistributor.
 
-`bench/torch_distributor.py --json FILE`. Two executors, one rank each, of one thread; a cached
-DataFrame of 784 floats and a label. The program is the same for all, its source of rows and its
-backend are not:
+`bench/torch_distributor.py --json FILE`. Two executors with one rank of one thread each; a cached
+DataFrame of 784 floats and a label. All contenders run the same program; its source of rows and its
+backend differ:
 
-TorchCluster      the DataFrame feeds the ranks, the backend is "hearth"
-TorchDistributor  pyspark's, the peer: rows reach its ranks as Parquet files, which Spark writes
-                  first; the backend is "gloo"
-import changed    the peer's program and files by hearth.torch.TorchDistributor, with "hearth"
+TorchCluster      the DataFrame feeds the ranks; the backend is "hearth"
+TorchDistributor  pyspark's, the peer: Spark first writes Parquet files, which the ranks read; the
+                  backend is "gloo"
+import changed    the peer's program and files with hearth.torch.TorchDistributor and "hearth"
 
-`start` rows are seconds from the call until rank 0 has done its first step; `training` are rows per
-second from there to the last step; `job` are rows per second of all, from the call, with what Spark
-writes, until the driver has the result.
+`start` is seconds from the call until rank 0 has done its first step. `training` is rows per second
+from then to the last step. `job` is rows per second from the call, with the writing of files, until
+the driver has the result.
 """
 
 from __future__ import annotations

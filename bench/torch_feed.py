@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""hearth.torch's feed of DataFrame rows as tensors against a mapInArrow that only looks at them.
+"""hearth.torch's feed of DataFrame rows as tensors against a mapInArrow that only reads them.
 
-`bench/torch_feed.py --json FILE`. The same cached rows, in one session of one executor, two
-partitions, in turn; the shapes are tf_feed.py's. A row NAME/cpu is processor time of all processes.
-`--fewer 50` tries everything out on few rows.
+`bench/torch_feed.py --json FILE`. Both read the same cached rows in turn, in one session with one
+executor and two partitions; the shapes are tf_feed.py's. A row NAME/cpu is the processor time of
+all processes. `--fewer 50` is a trial on few rows.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from hearth.spark import session as spark_session
 from hearth.torch import TorchCluster
 from tf_upstream import add_pair
 
-# Seconds for which each contender is fed in each round, at least.
+# Minimum time for which each contender is fed in each round.
 LEAST_S = 4.0
 
 

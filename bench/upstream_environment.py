@@ -1,8 +1,8 @@
-"""The environment of the real TensorFlowOnSpark: build/bench-upstream, made once, by pip.
+"""Creates the environment of the real TensorFlowOnSpark, build/bench-upstream, once, with pip.
 
-`bench/upstream_environment.py` makes it and prints its Python, for machines that are offline when
-they measure. Three packages are its own; pyspark, TensorFlow and NumPy are those of .venv, seen
-through a path file, so that both sides of a bench run the same ones. Upstream's code is as it is.
+`bench/upstream_environment.py` creates it and prints its interpreter, for machines that are offline
+when they measure. It contains three packages; a path file adds pyspark, TensorFlow and NumPy from
+.venv, so that both sides of a bench run the same versions. Upstream's code is unchanged.
 """
 
 from __future__ import annotations

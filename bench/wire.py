@@ -2,9 +2,10 @@
 """All-reduce between emulated hosts: how much of a shaped link it uses. Needs root and iperf3.
 
 `bench/wire.py --json FILE`. Hosts are network namespaces, links are shaped by tc
-(tests/hosts/emulated_hosts.py). Gbit/s that each host sends, and receives at once; the peer
-is iperf3 between two of the hosts in turn, one stream one way. Each row at a rate is followed by
-one for the processor: the share of a core that the rank's thread has while it waits for the link.
+(tests/hosts/emulated_hosts.py). The unit is Gbit/s that each host sends while it receives as much.
+The peer is iperf3 between two of the hosts in turn, with one stream in one direction; rows "both
+ways" have one stream in each. Rows "thread" show the share of a core that the rank's thread uses
+while it waits for the link.
 """
 
 from __future__ import annotations

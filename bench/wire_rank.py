@@ -18,11 +18,11 @@ import rank
 
 def timed(group: _core.Group, timeout_s: float) -> dict[str, object]:
     """For each line {"bytes", "calls"} prints the seconds of a call and this thread's share of a
-    core. Runs until end of input."""
+    core. Runs until the end of its input."""
     for line in sys.stdin:
         asked = json.loads(line)
         array = np.ones(asked["bytes"] // 4, dtype=np.float32)
-        group.all_reduce(array, timeout_s=timeout_s)  # not counted: its memory is new
+        group.all_reduce(array, timeout_s=timeout_s)  # warm-up: the memory is new
         group.barrier(timeout_s=timeout_s)
         begun, busy = time.perf_counter(), time.thread_time()
         for _ in range(asked["calls"]):

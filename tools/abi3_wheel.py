@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the wheel for Python 3.12 and newer from a wheel for one version, with other modules.
+"""Makes the wheel for Python 3.12 and newer: replaces the native modules of another wheel.
 
 abi3_wheel.py dist/hearth_spark-...-cp311-cp311-....whl build-abi3/native
 """

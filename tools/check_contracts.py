@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Each class and struct in a header, nested ones too, has its contract directly above: a comment.
+"""Checks that each class and struct in a header, also if nested, has a comment directly above it.
 
-Prints a line for each without one, and exits with 1 if there is any.
+Prints a line for each type without a comment, and exits with 1 if there is any.
 """
 
 import re
@@ -12,8 +12,8 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tools"))
 from sizes import tracked  # noqa: E402
 
-# The first line of a definition, as clang-format leaves it; no forward declarations or variables.
-# Enums need no comment. Before the name: alignas, attributes and macros such as HEARTH_API.
+# Matches the first line of a definition as clang-format writes it, but no forward declarations,
+# variables or enums. Before the name: alignas, attributes and macros such as HEARTH_API.
 TYPE = re.compile(
     r"^ *(?:typedef )?(?:class|struct|union)\s+"
     r"(?:(?:alignas|__attribute__)\(.*?\)\s+|\[\[.*?\]\]\s+|[A-Z][A-Z_]+\s+)*"

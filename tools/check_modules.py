@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Includes and imports between modules may only point up the lists of ARCHITECTURE.md, and only
-tests include what is in a testing/ folder.
+"""Checks that modules only include and import modules above them in the lists of ARCHITECTURE.md,
+and that only tests include files of testing/ folders.
 
-Prints one line per arrow that points the wrong way, and per circle of Python modules, and exits
-with 1 if there is any.
+Prints one line per violation and per import cycle of Python modules, and exits with 1 if there is
+any.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ MAY_USE = {
         "caffe",
     },
 }
-# The folders within some modules, in their order: the files of each may include those before it.
-# Empty: the files on top; a module without them has none. Tests may include these as well.
+# The folders of some modules, in order. A folder's files may include files of earlier folders. ""
+# stands for the module's top-level files, which any test of the module may include.
 FOLDER_ORDER = {
     "collective": ["operation", "transport", "algorithms", "shared_memory", "device", ""],
     "dataset": ["order", "spool", ""],
@@ -65,10 +65,10 @@ FOLDER_ORDER = {
         "tools",
     ],
 }
-# The same for the subpackages of the Python package.
+# Each subpackage of the Python package and the subpackages it may import.
 _BELOW_APIS = {"native", "files", "spark", "sources", "rows"}
 PYTHON_MAY_USE = {
-    "errors": set(),  # which all of them may use
+    "errors": set(),  # all subpackages may import it
     "native": set(),
     "files": {"native"},
     "spark": {"native", "files"},
@@ -96,13 +96,13 @@ PYTHON_MAY_USE = {
     "doctor": {"native", "files", "spark"},
     "demo": _BELOW_APIS | {"caffeonspark"},
 }
-# The sides of a cluster, from the files that all of them use: each may use those before it.
+# The parts of the cluster package, in order. A part may import earlier parts. "": shared files.
 CLUSTER_ORDER = ["", "node", "task", "driver"]
 INCLUDE = re.compile(r'^\s*#\s*include\s+"hearth/([a-z_]+)/([^"]+)"', re.MULTILINE)
 
 
 def wrong_arrows(root: Path) -> list[str]:
-    """All of a checkout's."""
+    """The violations in a checkout."""
     return wrong_includes(root / "hearth") + wrong_imports(root / "python" / "hearth")
 
 
@@ -141,13 +141,13 @@ def _wrong_within_module(path: Path, relative: Path, included: str) -> list[str]
 
 
 def _folder(file: str) -> str:
-    """The folder of a module that has `file`; empty for files on top and their test support."""
+    """The module's folder that contains `file`; "" for top-level files and their test support."""
     folder = file.partition("/")[0] if "/" in file else ""
     return "" if folder == "testing" else folder
 
 
 def wrong_imports(root: Path) -> list[str]:
-    """The same for the imports of the package in `root`, wherever in a file they stand."""
+    """Like wrong_includes(), for the package in `root`: imports anywhere in a file."""
     package = root.name
     files = {_module(root, path): path for path in root.rglob("*.py")}
     imports = {name: set(_imports(path, package, files)) for name, path in files.items()}
@@ -181,8 +181,8 @@ def _subpackage(module: str) -> str:
 
 
 def _from_later_side(module: str, used: str) -> bool:
-    """Whether a module of the cluster uses one of a later side. The package
-    itself gives users names of all sides."""
+    """Whether a module of the cluster imports a later part. The package itself may import all
+    parts."""
     if _subpackage(module) != "cluster" or _subpackage(used) != "cluster" or module.count(".") == 1:
         return False
     sides = [(name.split(".")[2:] or [""])[0] for name in (module, used)]
@@ -191,7 +191,7 @@ def _from_later_side(module: str, used: str) -> bool:
 
 
 def _imports(path: Path, package: str, modules: dict[str, Path]) -> Iterator[str]:
-    """The package's modules that a file imports, also for type hints alone."""
+    """The package's modules that a file imports, even if only for type hints."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -201,7 +201,7 @@ def _imports(path: Path, package: str, modules: dict[str, Path]) -> Iterator[str
             continue
         for name in names:
             if name.partition(".")[0] == package:
-                while name not in modules:  # a class or function: what it is taken from
+                while name not in modules:  # a class or function: find its module
                     name = name.rpartition(".")[0]
                 yield name
 

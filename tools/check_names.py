@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Names in anonymous namespaces are unique within a module that is compiled several files at a time
-(its tests too): a call could otherwise resolve to another file's function.
+"""Checks that names in anonymous namespaces are unique within a module that is compiled in unity
+builds, and within its tests. Otherwise a call could resolve to another file's function.
 
 Prints one line per name that two files define, and exits with 1 if there is any.
 """
@@ -14,7 +14,7 @@ from itertools import product
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-# Where cmake/HearthModules.cmake calls hearth_unity(); a folder takes those within it along.
+# Folders for which cmake/HearthModules.cmake calls hearth_unity(), with their subfolders.
 MODULES = [
     "hearth/base",
     "hearth/rendezvous",
@@ -34,10 +34,10 @@ MODULES = [
 ]
 # Folders of a module that are compiled as separate programs or libraries.
 APART = {"proto", "stand_in"}
-# A call looks into its own namespace first, so names of two namespaces do not clash.
+# Lookup finds names of the caller's namespace first, so names of two namespaces do not clash.
 NAMED = re.compile(r"^namespace ([\w:]+) \{$", re.MULTILINE)
 ANONYMOUS = re.compile(r"\nnamespace \{\n(.*?)\n\}  // namespace\n", re.DOTALL)
-# Python docstrings, whose lines also begin in the first column.
+# Python docstrings in raw strings, whose lines also start in the first column.
 DOCSTRING = re.compile(r'R"\((.*?)\)"', re.DOTALL)
 # Declarations in the first column: types, aliases, then functions and constants.
 TYPE = re.compile(r"^(?:struct|class|enum class|enum) (\w+)", re.MULTILINE)
@@ -49,8 +49,8 @@ VALUE = re.compile(
 
 
 def names(text: str) -> dict[tuple[str, str], str]:
-    """The names that a file's anonymous namespaces define, each with the namespace around it, and
-    what an alias stands for: two equal ones do no harm."""
+    """Maps each name that a file's anonymous namespaces define, with its enclosing namespace, to an
+    alias's type or "". Equal aliases do not clash."""
     found = {}
     for anonymous in ANONYMOUS.finditer(text):
         around = ["", *NAMED.findall(text, 0, anonymous.start())][-1]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Comments, strings and identifiers use the project's terms: one name for each thing.
+"""Checks that comments, strings and test names use the project's terms: one name for each thing.
 
 Prints one line per word to replace, and exits with 1 if there is any. Checks every tracked file
 that it can read: C++, CUDA, Scala and Java, Python, Markdown, and comments of scripts and CMake.
@@ -44,26 +44,26 @@ WORDS = [
     (r"anew", "again"),
 ]
 WRONG = [(re.compile(rf"\b(?:{words})\b", re.IGNORECASE), instead) for words, instead in WORDS]
-# A file's first comment names what the file is, does or contains.
+# Openings that a file's first comment must not have: it names what the file is, does or contains.
 SHEBANG = re.compile(r"^#!.*\n")
 OPENING = re.compile(r'(?://|"""|#) ?(What|Which|How|Whoever|Where|Whatever)\b')
 
-# Text that may stay, by the beginning of a path.
+# Accepted text, by prefix of the path.
 ALLOWED = {
-    # Ranges of a gradient, of a message in flight, of a large value: they are of no file.
+    # Ranges of gradients, messages in flight and large values, not of files.
     "hearth/collective/": [r"\bpieces?\b", r"^place$"],
     "hearth/batch/chunks_image.h": [r"`piece`"],
     "hearth/ring/": [r"\bpiece\b"],
     "hearth/storage/": [r"\bpieces\b"],
     "python/bindings/": [r"\bpieces?\b"],
     "hearth/formats/mapped_file_test.cc": [r"elsewhere"],
-    # Parts of pickles and of values in messages, and of a source's split.
+    # Parts of pickles, of values in messages, and of a source's splits.
     "python/hearth/cluster/": [r"\bpieces?\b", r"\bplace\b"],
     "python/hearth/rows/": [r"\bpieces?\b", r"of its own shape"],
     "python/hearth/sources/": [r"\bpieces?\b"],
     "tests/python/test_results.py": [r"^\Wpiece\W$"],
     "tests/tensorflow/test_pickles.py": [r"^\Wpiece\W$"],
-    # The module and class Place of hearth.ranks.
+    # The module `place` and the class Place of hearth.ranks.
     "python/hearth/ranks/": [r"\bplace\b"],
     "python/hearth/tensorflow/": [r"\bplace\b"],
     "python/hearth/horovod/": [r"\bplace\b"],
@@ -72,7 +72,7 @@ ALLOWED = {
     "python/hearth/torch/checkpoints.py": [r"that are None"],
     # A folder with a blank in its name, for Spark's own setting.
     "tests/tables/catalogs.py": [r"ware house"],
-    # The check and its test name the words.
+    # The check and its test contain the words.
     "tools/check_words.py": [r".+"],
     "tests/project/test_words.py": [r".+"],
 }
@@ -92,7 +92,7 @@ ALLOWED_NAMES = {
     "tests/": [r"^pieces?( bytes)?$"],
 }
 
-# Strings and comments of C++, C, Scala and Java. The rest is code.
+# Strings and comments in C++, C, Scala and Java; everything else is code.
 TEXT = re.compile(
     r'R"(\w*)\((?P<raw>.*?)\)\1"'
     r'|"""(?P<triple>.*?)"""'
@@ -126,7 +126,7 @@ def in_cpp(source: str) -> Iterator[tuple[int, bool, str]]:
 
 
 def in_python(source: str) -> Iterator[tuple[int, bool, str]]:
-    """The same in Python."""
+    """Like in_cpp(), for Python: comments, strings and the names of tests."""
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT:
             yield token.start[0], True, token.string.lstrip("#").strip()
@@ -138,12 +138,12 @@ def in_python(source: str) -> Iterator[tuple[int, bool, str]]:
 
 
 def in_markdown(source: str) -> Iterator[tuple[int, bool, str]]:
-    """The same in Markdown: everything but code."""
+    """Like in_cpp(), for Markdown: everything but code."""
     yield 1, False, CODE.sub(lambda found: "\n" * found[0].count("\n"), source)
 
 
 def in_script(source: str) -> Iterator[tuple[int, bool, str]]:
-    """The same in files whose comments begin with #: comments only."""
+    """Like in_cpp(), for files whose comments start with #: comments only."""
     for number, line in enumerate(source.splitlines(), 1):
         if found := HASH.search(line):
             yield number, True, found[1]
@@ -158,8 +158,8 @@ READERS = {
 
 
 def texts(path: str, source: str) -> Iterator[tuple[int, str]]:
-    """(line, text) of what is checked. Consecutive comment lines are one text, so that a phrase is
-    found across a line break."""
+    """(line, text) of the texts to check. Consecutive comment lines are one text, so that phrases
+    are found across line breaks."""
     read = next(reader for suffix, reader in READERS.items() if path.endswith(suffix))
     comment, first, last = "", 0, -1
     for line, is_comment, text in read(source):

@@ -1,7 +1,7 @@
 """Pages of the site that are not files of docs/, and changes to its Markdown (mkdocs hooks).
 
-`make docs` builds the site from docs/ by mkdocs.yml. GitHub shows the same files, so links may lead
-out of docs/; the site has no such files and shows their paths instead.
+`make docs` builds the site from docs/ with mkdocs.yml. GitHub shows the same files, so they may
+link to files outside of docs/; the site does not have these, and shows their paths instead.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PACKAGES = {
     "hearth.caffeonspark": "CaffeOnSpark's API ([guide](../caffeonspark.md)).",
     "hearth.doctor": "Examines a cluster ([guide](../platforms.md)).",
 }
-# Objects that a package's functions take or return, and names that it takes from other modules.
+# Classes of arguments and results of a package's functions, documented on the package's page.
 OTHERS = {
     "hearth.torch": ("hearth.torch.loader.TensorLoader",),
     "hearth.cluster": (
@@ -60,7 +60,7 @@ _FENCE_WITH_FILE = re.compile(r"(?m)^(```+)(\w+) ([\w./-]+)$")
 def public_names(package: str) -> list[tuple[str, str]]:
     """(name, module that defines it) for each name in a package's `_HOMES`."""
     init = ROOT / "python" / Path(*package.split(".")) / "__init__.py"
-    text = init.read_text(encoding="utf-8") if init.exists() else ""  # a module lists none
+    text = init.read_text(encoding="utf-8") if init.exists() else ""  # a module has no list
     found = re.findall(r'^    "([\w.]+)": ("[\w "\n]+"),', text, re.MULTILINE)
     whole = [(package + home if home[0] == "." else home, names) for home, names in found]
     return [(name, home) for home, names in whole for name in re.findall(r"\w+", names)]

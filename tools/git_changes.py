@@ -1,4 +1,4 @@
-"""Lines that commits have changed, by file; a file that was only renamed has none."""
+"""Counts the lines that commits have changed, by file; renaming a file changes no lines."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def changed_lines(*command: str, root: Path = ROOT) -> Counter[str]:
-    """Returns the number of added and deleted lines by today's path, of `git` with `command`: a log
-    or a diff, with its range and paths last. Without a repository there are none.
+    """Returns the number of added and deleted lines by today's path; empty without a repository.
+
+    `command`: the arguments of `git log` or `git diff`, with the range and paths last.
     """
     name, *rest = command
     # The first commit of a shallow clone adds all files.
@@ -22,7 +23,7 @@ def changed_lines(*command: str, root: Path = ROOT) -> Counter[str]:
 
 
 def counted(numstat: str) -> Counter[str]:
-    """Returns the number of changed lines by today's path, from git's --numstat, newest first."""
+    """Returns the number of changed lines by today's path, from --numstat's lines, newest first."""
     lines: Counter[str] = Counter()
     today: dict[str, str] = {}  # today's path by earlier path
     for line in filter(None, numstat.splitlines()):

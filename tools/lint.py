@@ -30,15 +30,15 @@ def run(*command: str) -> bool:
 
 
 def write_commands(folder: Path) -> None:
-    """Writes the build's compile commands for clang: for each file where several are compiled as
-    one, without g++'s precompiled headers, and with its omp.h, which torch's headers read and
-    Debian's clang-tidy does not bring.
+    """Writes the build's compile commands for clang: one per file of a unity build, without g++'s
+    precompiled headers, and with g++'s omp.h, which torch's headers include and Debian's clang-tidy
+    lacks.
     """
     (folder / "include").mkdir(parents=True, exist_ok=True)
     asked = ["g++", "-print-file-name=include/omp.h"]
     found = subprocess.run(asked, capture_output=True, text=True)
     omp = Path(found.stdout.strip()).read_text()
-    # An attribute that names the function to free with, which clang does not know.
+    # clang does not support this attribute's argument, the function that frees the memory.
     omp = re.sub(r"__malloc__ \(\w+\)", "__malloc__", omp)
     (folder / "include" / "omp.h").write_text(omp)
     commands = []
@@ -88,8 +88,8 @@ def tidy(files: list[str], jobs: int) -> bool:
 
 
 def changed(most: int) -> list[str]:
-    """Source files that the last commit and the working tree changed: the `most` with most lines
-    changed, renamed or not. Of a clone without history only the working tree's.
+    """The `most` source files with the most lines changed by the last commit and in the working
+    tree, or, in a clone without history, in the working tree.
     """
     base = "HEAD~1" if run_quietly("git", "rev-parse", "-q", "--verify", "HEAD~1") else "HEAD"
     lines = git_changes.changed_lines("diff", base, "--", "*.cc")

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Runs address and undefined-behaviour sanitizers over the code that changed last, within a budget.
 
-Runs the tests of the modules with the most changed lines, the smallest first. A module for which
-the budget does not suffice is named at the end, and is not a failure: how fast the machine is says
-nothing of the code.
+Runs the tests of the modules with the most changed lines, the smallest module first. Modules for
+which no time is left are listed at the end. They are not failures, because they only show that the
+machine is slow.
     tools/sanitize_changed.py --budget 360
 """
 
@@ -25,14 +25,14 @@ from git_changes import changed_lines  # noqa: E402
 
 COMMITS = 50
 MOST_MODULES = 4
-# The engine's tests take ten minutes to compile; those of the trainer link it, too.
+# The engine's tests take ten minutes to compile, and the trainer's tests link the engine.
 TOO_LARGE = ("caffe", "trainer")
-# Read bytes of other processes, hosts and programs; run if fewer modules have changed.
+# Modules that read other processes', hosts' and programs' bytes; run if few modules changed.
 FOREIGN_BYTES = ("batch", "ring", "rendezvous", "formats")
 
 
 def changed_modules(lines: Mapping[str, int]) -> Counter[str]:
-    """Returns the number of changed lines by module, from those by file."""
+    """Returns the number of changed lines by module. `lines`: the numbers by file."""
     modules: Counter[str] = Counter()
     for path, count in lines.items():
         folder, module, *rest = path.split("/")
@@ -42,7 +42,7 @@ def changed_modules(lines: Mapping[str, int]) -> Counter[str]:
 
 
 def choose(lines: Counter[str], modules: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Returns the modules to run, and the changed ones left out, by the number of changed lines."""
+    """Returns the modules to run and the changed modules left out, most changed lines first."""
     modules = set(modules)
     changed = [name for name, _ in lines.most_common() if name in modules]
     small = [name for name in changed if name not in TOO_LARGE]

@@ -1,11 +1,11 @@
 """A model of collective operations: steps, bytes and messages times their measured costs.
 
 The algorithms are those of docs/collective_reference.md, with the limits of hearth/collective. A
-step is one exchange of all ranks: each sends some messages and receives as many. It takes the
-latency of a message and then the time of the busier resource: the link, which carries the bytes of
-all ranks of its host, or the cores, which those ranks share.
+step is one exchange of all ranks: each sends some messages and receives as many. Its time is the
+latency of a message plus the time of the busier resource: the link, which carries the bytes of all
+ranks of its host, or the cores, which those ranks share.
 
-    work = messages * per_message + bytes * per_byte (+ a switch, where ranks share cores)
+    work = messages * per_message + bytes * per_byte (+ a switch, if ranks share cores)
     step = latency + max(bytes / link, ranks * work / cores)
 
 Sources: the cost of messages by latency and bandwidth is Hockney's model (1994); the numbers of
@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-CHUNK = 256 << 10  # of the ring and the tree
+CHUNK = 256 << 10  # bytes, for the ring and the tree
 # The limits of hearth/collective/algorithms/message_backend.cc.
 DIRECT_BYTES = 32 << 10
 DIRECT_RANKS = 8
@@ -33,13 +33,13 @@ class Constants:
         latency_s: from sending a small message until it is received.
         link_bytes_s: of a host's link, in each direction at the same time.
         message_s: processor time of a message, both ends together.
-        switch_s: processor time that a step costs a rank that waits for a shared core.
+        switch_s: a step's additional processor time for a rank that waits for a shared core.
         byte_s: processor time to send, receive and add a byte.
         memory_bytes_s: bytes per second that the ranks of one host reduce in shared memory.
         barrier_s: a barrier of two ranks on one host.
         join_s: the rendezvous, per rank.
-        peer_s: connecting to one more rank, with the proofs of both.
-        cores: of the host that all ranks share; 0: each rank has a dedicated core.
+        peer_s: connecting to one more rank, with the authentication of both.
+        cores: number of cores of the host that all ranks share; 0: a dedicated core per rank.
     """
 
     latency_s: float
@@ -160,10 +160,10 @@ class Step:
     """A training step of one rank.
 
     Attributes:
-        gradient_bytes: of all parameters.
-        compute_s: forward and backward.
-        feed_s: until its minibatch is there; the next one comes meanwhile.
-        bucket_bytes: what is reduced at once.
+        gradient_bytes: bytes of all parameters' gradients.
+        compute_s: seconds of forward and backward.
+        feed_s: seconds to receive a minibatch, which overlap with the previous step.
+        bucket_bytes: bytes that are reduced at once.
     """
 
     gradient_bytes: float
@@ -192,5 +192,5 @@ class Step:
 
 
 def on_own_cores(of: Constants, link_gbit_s: float, latency_s: float) -> Constants:
-    """The same software on another network, with a dedicated core for each rank."""
+    """The constants of the same software on another network, with a dedicated core per rank."""
     return replace(of, cores=0, link_bytes_s=link_gbit_s * 1e9 / 8, latency_s=latency_s)

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Writes docs/settings.md from the flags' table; Spark's settings and the environment's are below.
+"""Writes docs/settings.md from the table of flags, and from the tables of Spark settings and of
+environment variables below.
 
-tests/python/test_settings_page.py fails where the page is stale, or where the code has a
-spark.hearth.* setting that is not here.
+tests/python/test_settings_page.py fails if the page is stale, or if the code has a spark.hearth.*
+setting that this file lacks.
 """
 
 from __future__ import annotations

@@ -17,11 +17,11 @@ import scale_model as model
 
 _MEASURED = Path(__file__).resolve().parents[1] / "docs" / "scale.json"
 RANKS = (8, 16, 32, 64, 128, 256, 512, 1000)
-# Gbit/s and latency in seconds of networks in a data centre.
+# Gbit/s and latency (in seconds) of networks in a data centre.
 NETWORKS = {"1 Gbit/s": (1, 50e-6), "10 Gbit/s": (10, 30e-6), "100 Gbit/s": (100, 15e-6)}
 SIZES = {"4 KB": 4 << 10, "256 KB": 256 << 10, "4 MB": 4 << 20, "64 MB": 64 << 20}
 PER_HOST = 8
-# Parameters as float32, and the time of a minibatch on 8 cores or a GPU, both round.
+# Bytes of float32 parameters, and the time of a minibatch on 8 cores or a GPU, both rounded.
 STEPS = {
     "CaffeNet, 1 s": model.Step(244e6, 1.0, bucket_bytes=4 << 20),
     "ResNet-50, 0.2 s": model.Step(102e6, 0.2, bucket_bytes=4 << 20),
@@ -32,7 +32,7 @@ _LINK_BOUND = 256 << 10
 
 
 def check(constants: model.Constants, rows: list[dict[str, float]]) -> list[tuple[str, float]]:
-    """Returns (row, predicted / measured) for each measured all-reduce that the links bound.
+    """Returns (row, predicted / measured) for each measured all-reduce that the links limit.
 
     Smaller ones are printed only: their times depend on how this machine's scheduler handles more
     ranks than cores.

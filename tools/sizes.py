@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Files and functions stay short: prints a line for each that is over its limit.
+"""Checks that files and functions are short: prints a line for each that exceeds its limit.
 
-Lengths of C++ functions are read off the indentation that clang-format gives them, so run it first.
+Finds the ends of C++ functions by the indentation, so run clang-format first.
 """
 
 import ast

@@ -3,8 +3,8 @@
 
     tag_wheel.py dist/hearth_spark-0.2.0-cp311-cp311-linux_x86_64.whl
 
-Prints the wheel's new path. Libraries in OTHERS come from other packages; a wheel that needs any
-other one, or a newer symbol of glibc or libstdc++, is refused.
+Prints the wheel's new path. Libraries in OTHERS come from other packages. A wheel that needs
+another library, or newer symbols of glibc or libstdc++, is refused.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ import sys
 from pathlib import Path
 
 PLATFORM = "manylinux_2_28_x86_64"
-# The extra [caffe] installs oneDNN, [torch] the libraries of the device library. GCC's OpenMP
-# is the system's: oneDNN's package needs it, too, and a process should have one.
+# The extra [caffe] installs oneDNN, and [torch] what the device library needs. GCC's OpenMP is the
+# system's: oneDNN's package needs it, too, and a process should have only one.
 OTHERS = {"libdnnl.so.3", "libtorch_cpu.so", "libc10.so", "libgomp.so.1"}
 
 
 def verdict(wheel: Path) -> dict:
-    """The verdict of `auditwheel show`. It must not see this machine's libraries, whose symbols it
-    would count as the wheel's."""
+    """The verdict of `auditwheel show`, without access to this machine's libraries, whose symbols
+    it would count as the wheel's."""
     command = [sys.executable, "-m", "auditwheel", "show", "--json", "--ldpaths", "/nonexistent"]
     done = subprocess.run([*command, str(wheel)], capture_output=True, text=True)
     if done.returncode != 0:

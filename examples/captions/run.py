@@ -57,7 +57,7 @@ def train_cnn(spark: SparkSession, work: Path, **flags: Any) -> str:
 
 
 def convert(spark: SparkSession, work: Path, split: str) -> list[str]:
-    """Turns a set's captions into rows with the training set's vocabulary; returns the rows."""
+    """Turns a set's captions into rows with the training set's vocabulary; returns its words."""
     from hearth.caffeonspark.tools.DFConversions import DFConversions
     from hearth.caffeonspark.tools.Vocab import Vocab
 

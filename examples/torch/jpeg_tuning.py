@@ -1,6 +1,6 @@
-"""A trained trunk is frozen and gets another last layer, for JPEG files of other classes.
+"""Freezes a trained trunk and trains a new last layer, for JPEG files of other classes.
 
-The trunk is torchvision's ResNet-18 where torchvision is installed, else two convolutions.
+The trunk is torchvision's ResNet-18 if torchvision is installed, otherwise two convolutions.
 python examples/torch/jpeg_tuning.py --trunk /tmp/trunk.pt --report /tmp/jpeg_tuning.json
 """
 
@@ -95,7 +95,7 @@ def digits():
 
 
 def train_trunk(files, labels, path: str, torchvision: bool) -> None:
-    """Replaces a published model: trained on the digits 0 to 4."""
+    """Trains a stand-in for a published model, on the digits 0 to 4."""
     import torch
 
     torch.manual_seed(0)

@@ -61,8 +61,8 @@ def loss_of(model, tokens):
 
 
 def by_peft(rank: int):
-    """A causal language model of transformers with adapters of peft, and its blocks. A published
-    one would be loaded here, by from_pretrained()."""
+    """A causal language model of transformers with peft's adapters, and its blocks. Use
+    from_pretrained() here to load a published model."""
     from peft import LoraConfig, get_peft_model
     from transformers import LlamaConfig, LlamaForCausalLM
 
@@ -119,7 +119,7 @@ def make_model(width: int = 32, blocks: int = 2):
 
 def add_adapters(model, rank: int) -> None:
     """Freezes the model, and adds the product of two thin matrices to each linear layer of its
-    blocks and to its last one. The second matrix is 0: nothing changes before the first step."""
+    blocks and to its last one. The second matrix is 0, so the outputs are unchanged at first."""
     import torch
     from torch import nn
 

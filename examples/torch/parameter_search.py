@@ -1,5 +1,5 @@
 """Several trainings at a time in one Spark session; the best one wins. Optuna chooses their rates
-where it is installed.
+if it is installed.
 
 python examples/torch/parameter_search.py
 """
@@ -77,8 +77,8 @@ def run(spark, args) -> dict[float, float]:
 
 
 def search(spark, args):
-    """Optuna's study of `args.trials` trainings, `args.at_once` at a time: it chooses a rate by the
-    losses of earlier ones, and ends a training that is worse than most were at the same epoch."""
+    """Optuna's study of `args.trials` trainings, `args.at_once` at a time. It chooses each rate by
+    earlier losses, and ends a training that is worse than most were at the same epoch."""
     import optuna
 
     train, test = frames(spark, args.rows)

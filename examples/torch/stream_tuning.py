@@ -28,7 +28,7 @@ def main_fun(args, ctx):
     model = DistributedDataParallel(torch.nn.Linear(2, 1, bias=False))
     optimizer = torch.optim.SGD(model.parameters(), lr=args.rate)
     done = ctx.restore(model=model, optimizer=optimizer) or 0
-    if done <= args.batch:  # else Spark repeats a trained micro-batch after a failure
+    if done <= args.batch:  # not if Spark repeats a micro-batch after a failure
         rows = ctx.dataset("batch", 16, ("x", "y"))
         for _ in range(args.epochs):
             for x, y in rows:

@@ -63,7 +63,7 @@ def scores_of(model):
 
 
 def table(spark, rows: int):
-    """Customers; those with many calls for their months leave, unless they have the plan "max"."""
+    """Customers. The label is 1 for many calls in few months, unless the plan is "max"."""
     drawn = spark.range(0, rows, 1, 4).selectExpr(
         "id",
         "element_at(array('free', 'plus', 'max'), pmod(hash(id, 1), 3) + 1) plan",

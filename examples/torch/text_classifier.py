@@ -108,8 +108,8 @@ def trained_tokenizer(texts, size: int) -> str:
 
 
 def frames(spark, rows: int):
-    """Sentences on weather or trade: the label is 1 where the words are those of trade. Which
-    sentences are for training follows from the sentence's number."""
+    """Sentences on weather (label 0) or trade (label 1). A sentence's number determines whether it
+    is for training."""
     weather = "rain wind snow cloud storm frost fog sun hail thunder"
     trade = "price bank market share loan profit tax bond trade coin"
     common = "the a of today again north report says more less"

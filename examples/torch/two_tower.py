@@ -68,8 +68,8 @@ def make_model(rows: int, width: int):
 
 
 def frames(spark, args):
-    """Pairs of a user and an item of the same taste, and held-out ones, each with an item of
-    another taste. Their numbers lie anywhere in the tables; the last digit is the taste."""
+    """Pairs of a user and an item of the same taste; and held-out pairs, each with an item of
+    another taste. Numbers are spread over the tables; the last digit is the taste."""
 
     def number(of):
         # Numbers 0 to args.active - 1, spread over the table.
@@ -92,7 +92,7 @@ def frames(spark, args):
 
 
 def run(spark, args) -> dict[str, float]:
-    """Trains; `right`: how often the item of the user's taste is before the other one."""
+    """Trains; returns `right`: how often the item of the user's taste scores higher."""
     pairs, held_out = frames(spark, args)
     datasets = {"pairs": pairs, "held_out": held_out}
     TorchCluster.run(spark, main_fun, args, args.workers, datasets=datasets).shutdown()

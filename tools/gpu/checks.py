@@ -1,7 +1,7 @@
 """Checks of Hearth on a GPU, one command each: `checks.py NAME`.
 
-Prints `RESULT: {json}` lines; raises AssertionError if a check fails. Runs with
-HEARTH_SIMULATED_GPUS too, as far as a simulated GPU goes.
+Prints `RESULT: {json}` lines; raises AssertionError if a check fails. Also runs with
+HEARTH_SIMULATED_GPUS, as far as simulated GPUs support the checks.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def largest_difference(folder: Path, straight: bytes, model: str) -> float:
 
 
 def kill() -> None:
-    """Kills and resumes a run; the weights must equal those of an uninterrupted run."""
+    """Resumes a killed run from its last snapshot; the weights must equal an unbroken run's."""
     folder = digits_folder()
     whole = solver(folder, "w.prototxt", max_iter=600, snapshot=0, test_interval=10000,
                    snapshot_prefix="w")  # fmt: skip

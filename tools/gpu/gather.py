@@ -1,7 +1,7 @@
 """Gathers in one archive the requirements for building Hearth on a GPU machine without packages.
 
-`gather.py BUILD ARCHIVE`: headers and libraries of Debian's packages as installed here, oneDNN,
-versions.json, and the programs of BUILD where it has them. tools/gpu/prepare.sh calls it.
+`gather.py BUILD ARCHIVE`: headers and libraries of the Debian packages installed here, oneDNN,
+versions.json, and the programs of BUILD if it has them. tools/gpu/prepare.sh calls it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def output(*command: str) -> str:
 
 
 def copy_packages(home: Path) -> None:
-    """The packages' headers, CMake files and links to libraries, below home/usr."""
+    """Copies the packages' headers, CMake files and links to libraries below home/usr."""
     for name in sorted(set(output("dpkg", "-L", *PACKAGES).split("\n"))):
         source = Path(name)
         if not WANTED.search(name) or UNWANTED.search(name) or not source.is_file():
@@ -51,7 +51,7 @@ def copy_packages(home: Path) -> None:
 
 
 def copy_libraries(home: Path) -> None:
-    """The libraries behind the links, and all that they load, each under its soname too."""
+    """Copies the links' targets and the libraries that they load, each also under its soname."""
     links = [Path("/", link.relative_to(home)) for link in home.rglob("*.so")]
     found = {link.resolve() for link in links if link.exists()}
     for library in list(found):

@@ -1,6 +1,6 @@
-"""Runs the parts of tools/gpu/run.sh: commands with a time limit each; a failure stops no other.
+"""Runs the parts of tools/gpu/run.sh: commands with time limits. A failure stops no other part.
 
-Appends to $OUT/results.json and $OUT/run.log as each command ends; prints a table last.
+Appends to $OUT/results.json and $OUT/run.log when a command ends; prints a table at the end.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ PARTS: dict[str, list[Command]] = {
         Command("golden", GOLDEN, 120),
     ],
     "digits": [check("digits", 60), check("resume", 60), check("kill", 60)],
-    # torch.compile takes most of the time: several nets at once, into the caches of the next part.
+    # torch.compile takes most of the time, so several nets fill the next part's caches in parallel.
     "warm": [
         Command(
             "warm",

@@ -17,7 +17,7 @@ _REMEDY = "write `import hearth.caffe as caffe`, or uninstall the other and rein
 
 
 def warn_of_another_caffe() -> None:
-    """Warns if `import caffe` finds another package, or if uninstalling one would break it."""
+    """Warns if `import caffe` finds another package, or if uninstalling another would break it."""
     spec = importlib.util.find_spec("caffe")
     if spec is None:  # no package shadows ours
         return

@@ -57,8 +57,8 @@ def set_mode_cpu() -> None:
 def set_mode_gpu() -> None:
     """Nets and solvers built from now on compute on the GPU of set_device(), by default GPU 0.
 
-    Without a usable CUDA device, this logs a warning, and nets compute on the CPU. Unlike in Caffe,
-    a net stays on the device for which it was built.
+    Without a usable CUDA device, this warns, and nets compute on the CPU. Unlike in Caffe, a net
+    stays on the device for which it was built.
 
     Raises:
         ValueError: there are CUDA devices, but not the one that set_device() selected.

@@ -82,7 +82,7 @@ class Solver:
         return self._native.lr
 
     def step(self, iterations: int) -> None:
-        """Trains for `iterations` iterations, with the tests and snapshots that are due."""
+        """Trains for `iterations` iterations, with due tests, displays and snapshots."""
         self._native.step(iterations)
 
     def solve(self, resume_file: str | os.PathLike[str] | None = None) -> None:

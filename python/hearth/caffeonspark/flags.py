@@ -30,9 +30,9 @@ class Flag:
     """A command-line flag and the attribute of Config that it sets."""
 
     flag: str  # empty: the attribute has no flag
-    name: str  # of Config's attribute
+    name: str  # the attribute's
     default: Any  # its type determines switches and numbers
-    help: str  # empty: for CaffeOnSpark's conversion tools, and refused for a run
+    help: str  # empty: only for the conversion tools, and refused for a run
     least: int | None = None  # minimum of a number; None: no limit
     most: int | None = None
     values: Sequence[str] = ()  # allowed values of a text; empty: any

@@ -165,7 +165,7 @@ class Source:
         return self.given is not None or self.kind not in ("DataFrameSource", "ImageDataFrame")
 
     def _has_log(self) -> bool:
-        """Whether a table log next to the files lists the current ones, and Spark applies it.
+        """Whether a log next to the files lists the ones to read, and Spark applies it.
 
         Raises:
             FlagError: Spark would ignore the log with this dataframe_format.
@@ -179,7 +179,9 @@ class Source:
         return table is not None
 
     def _pinned(self) -> FileSource | None:
-        """The files with all columns, or None if ranks cannot read them. Logs errors."""
+        """The files with all columns, or None if ranks cannot read them; logs errors of the files.
+        Raises FlagError if local Parquet files have an error.
+        """
         kind = self.kind if self.kind == "SeqImageDataSource" else self.file_format
         here = self._is_here
         by_ranks = kind in _FORMATS or kind in _TABLES

@@ -12,7 +12,7 @@ from typing import Any
 from hearth.errors import invalid
 
 SEAL = "seal.json"
-# A larger seal is damaged, because a seal lists a few files for each rank.
+# A seal lists a few files for each rank, so a larger one is damaged.
 MOST_SEAL_BYTES = 16 << 20
 _VERSION = 1
 

@@ -35,7 +35,7 @@ def _peek(loader: Batches) -> dict[str, Any]:
         )
     if loader.epoch != before["epoch"]:  # an earlier iteration was abandoned
         loader.set_epoch(loader.epoch)
-    else:  # None: do not wait for all partitions' counts
+    else:  # without counts, for which it would wait
         loader.load_state_dict({**before, "partitions": None})
     return batch
 

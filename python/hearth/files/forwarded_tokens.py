@@ -29,7 +29,7 @@ _YARN_FILE = "container_tokens"  # YARN's token file in a container
 _FRESH_S = 3600.0
 # Age limit of a container's token file: YARN renews its tokens only for a week.
 _RENEWED_S = 6 * 86_400.0
-# Minimum interval between checks without WebHDFS, because each check starts a JVM.
+# Interval of checks without WebHDFS, each of which starts a JVM.
 _SHELL_LOOK_S = 600.0
 
 
@@ -148,7 +148,7 @@ class _Watch:
 
     def _pause_s(self) -> float:
         """The time until the next check, with jitter so that ranks do not all check at once."""
-        by_shell = self._shell is not None or self._reported  # _reported: the shell failed
+        by_shell = self._shell is not None or self._reported  # if _reported, the shell failed
         most = max(self._tokens.look_s, _SHELL_LOOK_S if by_shell else 0.0)
         return most * random.uniform(0.5, 1.0)
 

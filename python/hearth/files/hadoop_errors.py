@@ -10,7 +10,7 @@ from hearth.native.failure import Failure
 # Patterns of Hadoop's exceptions, with hearth::Error codes (as in the core's table in
 # hearth/storage/webhdfs_answer.cc) and explanations; "{message}" is the exception's first line.
 _MEANINGS: tuple[tuple[str, str, str], ...] = (
-    # This must be first, because the message contains the path, which may match other patterns.
+    # Must be first: the message contains the path, which may match other patterns.
     (r"FileNotFoundException|No such file", "not_found", "there is no such file or folder"),
     (
         r"safe ?mode",
@@ -18,7 +18,7 @@ _MEANINGS: tuple[tuple[str, str, str], ...] = (
         "HDFS is in safe mode and takes no changes: wait until it ends "
         "(`hdfs dfsadmin -safemode wait`)",
     ),
-    # These must precede AccessControlException, which may wrap them.
+    # Must precede AccessControlException, which may wrap these.
     (
         r"GSSException: |SIMPLE authentication is not enabled|Client cannot authenticate via",
         "permission_denied",

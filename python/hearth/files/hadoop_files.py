@@ -132,7 +132,7 @@ class HadoopFiles:
                 raise OSError(f"{source} cannot be copied")
 
     def _replace(self, system: Any, part: Any, path: Any) -> None:
-        """Renames `part` to `path`; removes an existing file there only after that succeeded."""
+        """Renames `part` to `path`. Sets an existing file aside first, and removes it last."""
         aside = self._beside(path, "old") if system.exists(path) else None
         # Hadoop's rename() returns False on failure, without a reason.
         if aside is not None and not system.rename(path, aside):

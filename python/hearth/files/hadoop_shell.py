@@ -51,7 +51,7 @@ class HadoopShell:
         if folder not in self._made:
             self._run(what, "-mkdir", "-p", folder)
             self._made.add(folder)
-        sources = [Path(path).absolute().as_uri() for path in paths]  # paths would be patterns
+        sources = [Path(path).absolute().as_uri() for path in paths]  # the shell would expand paths
         self._run(what, "-put", "-f", *sources, folder)
 
     def names(self, folder: str) -> list[str]:

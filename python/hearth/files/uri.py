@@ -58,7 +58,7 @@ def local_path(uri: str, base: str = "") -> str | None:
         neighbour = Path(base).absolute().parent / path
         if neighbour.exists():
             return str(neighbour)
-    if path.startswith("//"):  # file:////tmp/x; abspath() keeps two slashes
+    if path.startswith("//"):  # as in file:////tmp/x; abspath() would keep both
         path = "/" + path.lstrip("/")
     return os.path.abspath(path)
 
@@ -126,7 +126,8 @@ def write_text(uri: str, text: str, spark: SparkSession) -> None:
     """Writes a text file, replacing an existing one; remote files through the driver's client.
 
     Raises:
-        HearthError: the file cannot be written, or is remote and the session uses Spark Connect.
+        OSError: a local file cannot be written.
+        HearthError: a remote file cannot be written, or has no client here (Spark Connect).
     """
     if is_local(uri, spark):
         path = Path(local_path(uri) or uri)

@@ -39,7 +39,7 @@ class Watch:
             self._run.params(values)
 
     def end(self, done: Event) -> None:
-        """Records validations in the final event whose separate events were lost."""
+        """Records the final event's validations whose separate events were lost."""
         for validation in done.get("validations", []):
             if validation["iteration"] not in self._validated:
                 self._take({"event": "validation", **validation})

@@ -59,7 +59,7 @@ class Failure:
 
     @property
     def is_loss(self) -> bool:
-        """Whether a process was lost (by its connection or by peers), so a retry may succeed."""
+        """Whether a process was lost, as its connection or peers show, so a retry may succeed."""
         return self.lost or self.code in ("unavailable", "deadline_exceeded")
 
     def explained_by(self, reported: Failure | None) -> Failure:

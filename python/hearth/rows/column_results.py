@@ -25,7 +25,7 @@ _STREAM = b"\xff"
 _RESULT_ROWS = 4096
 # Keys of a batch's metadata. _SINGLE: a row's result is one value, not a dict. _ERROR: a message.
 _SINGLE, _ERROR = b"hearth.single", b"hearth.error"
-_PLAIN, _NUMPY = b"plain", b"numpy"  # of _SINGLE: rows() are Python or NumPy values
+_PLAIN, _NUMPY = b"plain", b"numpy"  # values of _SINGLE: what rows() returns
 
 
 class ColumnResults:

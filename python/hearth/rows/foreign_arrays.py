@@ -101,7 +101,7 @@ def _structure(names: Any, fields: Any, size: Any) -> np.dtype:
         field = _dtype_of(fields[name][0])
         field.used = True
         formats.append(field.real)
-        if field.real.kind in "bO":  # booleans may be bytes other than 0 and 1
+        if field.real.kind in "bO":  # a boolean's byte may be neither 0 nor 1
             raise _refuse("an array with fields that are objects or booleans")
     offsets = [fields[name][1] for name in names]
     kinds = {"names": list(names), "formats": formats, "offsets": offsets, "itemsize": size}

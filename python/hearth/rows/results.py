@@ -1,4 +1,4 @@
-"""Converts a model's outputs to columns: numbers or strings of any shape, rows first."""
+"""Converts a model's outputs, numbers or strings of any shape [rows, ...], to columns."""
 
 from __future__ import annotations
 

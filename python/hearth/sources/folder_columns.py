@@ -18,7 +18,7 @@ _NUMBER = re.compile(r"[+-]?\d{1,10}")
 
 @dataclass(frozen=True)
 class FolderColumns:
-    """Columns from folder names. `numbers`: 32-bit integers, as in pyarrow; others: strings."""
+    """Columns from folder names: 32-bit integers (`numbers`), as in pyarrow, and strings."""
 
     names: tuple[str, ...] = ()
     numbers: frozenset[str] = frozenset()

@@ -94,7 +94,7 @@ def not_empty(files: Sequence[StoredFile]) -> list[StoredFile]:
 
 
 def check_starts(uri: str, size: int, units: Sequence[Unit], what: str) -> list[Unit]:
-    """Returns the units; raises ValueError if one is outside the file or has a negative size."""
+    """Returns the units; raises ValueError if a start, size or number of rows is invalid."""
     for number, unit in enumerate(units):
         if not 0 <= unit.start < size or unit.bytes < 0 or (unit.rows or 0) < 0:
             raise invalid(

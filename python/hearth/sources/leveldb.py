@@ -22,7 +22,7 @@ _LOGS = ("LOG", "LOCK")
 
 
 class LevelDbFormat(Format):
-    """LevelDBs of Caffe's Datums. A folder's files form one database, which CURRENT represents."""
+    """LevelDBs of Caffe's Datums. A folder is one database; the file CURRENT stands for it."""
 
     kind = "LevelDB"
     one_database = True

@@ -163,7 +163,7 @@ class ClassicSpark(_Session):
         self.handle.addJobTag(name)
 
     def cancel(self, name: str) -> None:
-        """Cancels the jobs with a tag in the context; a session's own tags are per thread."""
+        """Cancels all threads' jobs with a tag. (A session's tags are per thread.)"""
         self.handle.cancelJobsWithTag(name)
 
 

@@ -75,7 +75,7 @@ def _environment(name: str, value: str) -> Iterator[None]:
 
 def kill(ended: Callable[[], bool] = lambda: True) -> None:
     """Kills the processes that launch() has started or is about to start, until ended() returns
-    true and all of them have exited.
+    true and all of them have exited; at most _KILL_WAIT_S.
 
     Sends SIGKILL only: a JVM ignores other signals while it starts, and would later log errors
     about its work. The folders' creator must remove them.

@@ -162,7 +162,7 @@ def _submitted() -> dict[str, str]:
 
 
 def _stop(session: SparkSession) -> None:
-    with suppress(OSError):  # its JVM was killed
+    with suppress(OSError):  # if its JVM was killed
         session.stop()
 
 

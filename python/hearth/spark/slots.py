@@ -37,8 +37,8 @@ class SlotWait:
     """Waits until all tasks of a job can run at the same time. Not thread-safe.
 
     Attributes:
-        by_demand: if true, does not wait if there is a profile and dynamic allocation is on,
-            because Spark then starts executors for the tasks of the running job.
+        by_demand: whether to skip the wait with a profile and dynamic allocation, because Spark
+            then starts executors for the tasks of the running job.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class SlotWait:
         least: int = 0,
         profile: ResourceProfile | None = None,
     ):
-        """Waits for `tasks` slots, as long as the settings permit.
+        """Prepares to wait for `tasks` slots, as long as the settings permit.
 
         Args:
             session: the job's session.

@@ -43,7 +43,7 @@ _LEAST_LOOK_S, _MOST_LOOK_S = 1.0, 86_400.0
 _CANNOT = "the delegation tokens of Spark's JVM cannot be handed on"
 # The kind of the token that identifies the application master, which tasks must not receive.
 _MASTER = "YARN_AM_RM_TOKEN"
-# Prefixes of Hadoop's settings that locate HDFS, and contain no keys of object stores.
+# Prefixes of the Hadoop settings that locate HDFS; settings with object stores' keys have others.
 _WHERE = ("dfs.", "fs.defaultFS", "fs.viewfs.", "hadoop.")
 
 _lock = threading.Lock()
@@ -111,7 +111,7 @@ class _Forwarder:
         self._published = self._identity(self._held())
         self._own: frozenset[str] | None = None  # this process's tokens
         before = os.environ.get(VARIABLE, "")
-        self._before = "" if is_forwarded(before) else before  # forwarded by an earlier session
+        self._before = "" if is_forwarded(before) else before  # not an earlier session's file
         self._look()
         threading.Thread(target=self._watch, name="hearth-tokens", daemon=True).start()
 

@@ -20,7 +20,8 @@ _INTEGER = (
     b"sr\x00\x11java.lang.Integer\x12\xe2\xa0\xa4\xf7\x81\x87\x38\x02\x00\x01I\x00\x05value"
     b"xr\x00\x10java.lang.Number\x86\xac\x95\x1d\x0b\x94\xe0\x8b\x02\x00\x00xp"
 )
-_INTEGER_AGAIN = b"sq\x00~\x00\x05"  # Integer's handle: 5
+# Integer's class has number 5; the type name, id and label have 1, 3 and 4.
+_INTEGER_AGAIN = b"sq\x00~\x00\x05"
 _BOOLEAN = (
     b"sr\x00\x11java.lang.Boolean\xcd\x20\x72\x80\xd5\x9c\xfa\xee\x02\x00\x01Z\x00\x05valuexp"
 )
@@ -58,7 +59,7 @@ def _fields(count: int) -> bytes:
 
 
 def _text(value: str) -> bytes:
-    """Encodes in Java's modified UTF-8: surrogates as separate characters, NUL as two bytes."""
+    """Encodes in Java's modified UTF-8: each surrogate as a character, NUL as two bytes."""
     pairs = value.encode("utf-16-be", "surrogatepass")
     units = struct.unpack(f">{len(pairs) // 2}H", pairs)
     data = "".join(map(chr, units)).encode("utf-8", "surrogatepass").replace(b"\0", b"\xc0\x80")
