@@ -12,6 +12,7 @@ import pytest
 from hearth.ml import KerasEstimator, TorchEstimator, TrainingSummary, training_slots
 from hearth.ml.early_stop import EarlyStop
 from hearth.ml.training_slots import SlotQueue, exclusive_store, slots_of_trainings
+from hearth.ml.training_spec import TrainingSpec
 
 
 def function(**_):
@@ -39,6 +40,27 @@ def test_mlflow_gets_each_param_and_each_argument_of_the_model():
     wanted = {"estimator": "TorchEstimator", "epochs": 7, "modelArgs.hidden": 32, "workers": 1}
     assert {**wanted, "labelCols": ["a", "b"]}.items() <= params.items()
     assert "modelArgs" not in params and "lossWeights" not in params
+
+
+def test_each_param_reaches_its_field_of_the_training():
+    values = {
+        "weightCol": "w", "batchSize": 7, "epochs": 3, "learningRate": 0.5, "seed": 9,
+        "shuffle": False, "accumulationSteps": 2, "gradientClipNorm": 1.5,
+        "gradientClipValue": 2.5, "precision": "bf16", "device": "cpu", "patience": 4,
+        "monitor": "loss", "monitorMode": "min", "minDelta": 0.25, "restoreBest": False,
+        "lossWeights": [0.75], "schedulerInterval": "step", "modelArgs": {"a": 1},
+        "optimizerArgs": {"b": 2}, "loaderThreads": 6, "checkpointSteps": 5, "storeDir": "/s",
+        "verbose": True,
+    }  # fmt: skip
+    columns = {"featuresCol": "x", "labelCol": "y"}
+    assert torch_stage(**columns, **values)._spec(None) == TrainingSpec(
+        ("x",), ("y",), weight="w", batch_size=7, epochs=3, learning_rate=0.5, seed=9,
+        shuffle=False, accumulation=2, clip_norm=1.5, clip_value=2.5, precision="bf16",
+        device="cpu", patience=4, monitor="loss", monitor_mode="min", min_delta=0.25,
+        restore_best=False, loss_weights=(0.75,), scheduler_interval="step", model_args={"a": 1},
+        optimizer_args={"b": 2}, threads=6, checkpoint_steps=5, resumes=True, verbose=True,
+    )  # fmt: skip
+    assert torch_stage(**columns)._spec(None) == TrainingSpec(("x",), ("y",), learning_rate=1e-3)
 
 
 def test_arguments_of_the_model_are_a_param_that_json_holds():
