@@ -13,10 +13,14 @@ class _NotForKeras:
     @staticmethod
     def find_spec(name, path=None, target=None):
         if name in ("sklearn", "matplotlib"):
-            for importer, module in list(sys.modules.items()):
-                spec = getattr(module, "__spec__", None)
-                if importer.startswith("keras") and getattr(spec, "_initializing", False):
-                    raise ModuleNotFoundError(f"no {name} for {importer}", name=name)
+            # The module that imports it is the last one whose own import has begun.
+            importers = [
+                importer
+                for importer, module in list(sys.modules.items())
+                if getattr(getattr(module, "__spec__", None), "_initializing", False)
+            ]
+            if importers and importers[-1].startswith("keras"):
+                raise ModuleNotFoundError(f"no {name} for {importers[-1]}", name=name)
 
 
 if "hearth.cluster.node.program" in sys.orig_argv:
