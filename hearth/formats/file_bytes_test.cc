@@ -17,7 +17,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// A file of `size` bytes, with a log of its reads.
+// A file and a log of the reads from it.
 class WindowedBytesTest : public ::testing::Test {
  protected:
   using Reads = std::vector<std::pair<uint64_t, size_t>>;  // positions and sizes

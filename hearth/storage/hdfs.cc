@@ -66,7 +66,7 @@ std::unique_ptr<FileSystem> OpenHdfs(const RemoteUri& uri, bool without_jvm) {
   try {
     kerberos = WantsKerberos(HadoopConf::FromEnvironment());
   } catch (const Error&) {
-    // Only used for messages; libhdfs reads the configuration itself.
+    // `kerberos` is used only in messages; libhdfs reads the configuration itself.
   }
   return std::make_unique<LibHdfsFiles>(
       uri.authority.empty() ? "default" : uri.prefix(),

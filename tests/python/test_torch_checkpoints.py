@@ -175,7 +175,7 @@ def test_a_sealed_file_with_code_in_it_is_not_run(tmp_path, monkeypatch):
             torch.save({"state": Malicious()}, file)
     draft.seal({name: Part(1, (f"{name}.pt",)) for name in ("custom", "random")}, 1)
     with pytest.raises(
-        HearthError, match=r"custom.pt cannot be loaded: it contains more than plain data"
+        HearthError, match=r"custom.pt cannot be loaded: loading its objects could run code"
     ):
         alone("run", working_dir=str(tmp_path)).restore(custom=Stateful({}))
     assert not Path("made").exists()

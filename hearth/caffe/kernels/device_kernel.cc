@@ -147,7 +147,7 @@ class CurrentDevice {
   ~CurrentDevice() {
     try {
       Enter(before_);
-    } catch (const TensorError&) {  // the next use of that device reports it
+    } catch (const TensorError&) {  // the next use of that device reports the error
     }
   }
   CurrentDevice(const CurrentDevice&) = delete;

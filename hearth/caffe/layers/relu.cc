@@ -61,7 +61,7 @@ class PReluLayer : public NeuronLayer {
             bottom[0]->ShapeString());
     shared_ = param.channel_shared();
     FillerParameter filler = param.filler();
-    // Caffe's default, from the paper.
+    // Caffe's default, from the paper that introduced PReLU (He et al., 2015).
     if (!param.has_filler()) filler.set_value(0.25f);
     const Shape shape = shared_ ? Shape{} : Shape{bottom[0]->shape(1)};
     blobs_ = {FilledBlob(shape, filler, *context().random)};

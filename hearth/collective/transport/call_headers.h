@@ -9,9 +9,9 @@ namespace hearth::collective {
 
 // The headers that this rank exchanges with one peer in the running call.
 struct PeerHeaders {
-  // True if a header must be sent; the next rank gets one even without a message.
+  // True if a header must be sent. The next rank always gets one, even if the call sends no data.
   bool owed = false;
-  // True if one is expected; the previous rank sends one even without a message.
+  // True if a header is expected. The previous rank always sends one, even without data.
   bool awaited = false;
   CallHeader received;  // the peer's header
   // Number of calls with this peer alone, counted by direction because both ranks may send first.

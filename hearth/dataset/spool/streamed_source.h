@@ -31,9 +31,10 @@ struct StreamedOptions {
   uint64_t hash = 0;
 };
 
-// The feeder sends whole epochs, each followed by a flush mark, starting with the requested one.
-// The order depends on the order of arrival, the seed and the epoch. One consumer thread. Throws
-// the feeder's error, or kUnavailable if the feeder died.
+// Rows that a feeder sends. It starts with the requested epoch and sends whole epochs, each
+// followed by a flush mark. The order of the rows depends on the order in which they arrive, the
+// seed and the epoch. Used by one consumer thread. Throws the feeder's error, or kUnavailable if
+// the feeder died.
 class StreamedSource : public MinibatchSource, public RowStream {
  public:
   // `ask` tells the feeder to start with an epoch; BeginAt() calls it once.

@@ -31,10 +31,8 @@ std::string ControlChannel::ReadLine(Deadline deadline) {
   std::string line;
   char buffer[64 << 10];
   for (;;) {
-    Require(
-        PollOne(fd_.get(), POLLIN, deadline) != 0, ErrorCode::kDeadlineExceeded,
-        "the control channel received no complete job before the deadline ({} bytes of its line)",
-        line.size());
+    Require(PollOne(fd_.get(), POLLIN, deadline) != 0, ErrorCode::kDeadlineExceeded,
+            "the control channel received only {} bytes of a job before the deadline", line.size());
     // Peeks first, so that bytes after the newline are left for the watcher.
     const ssize_t seen = recv(fd_.get(), buffer, sizeof buffer, MSG_PEEK);
     if (seen < 0 && errno == EINTR) continue;

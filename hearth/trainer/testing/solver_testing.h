@@ -14,7 +14,7 @@
 
 namespace hearth::trainer {
 
-// A regression to constants with the output "loss" and the layer "ip".
+// A net whose layer "ip" learns to map one constant to another; its output is "loss".
 inline std::string ConstantNet() {
   return R"(name: "dummy"
     layer { name: "x" type: "DummyData" top: "x" top: "y"

@@ -181,7 +181,7 @@ class CaffeOnSpark:
             else:
                 files[name] = rows
         remote = remote_plan(job, self._spark, conf.solver.get("snapshot_prefix", ""))
-        forward_tokens(self._spark)  # for -logDir: this process writes it
+        forward_tokens(self._spark)  # this process may write to -logDir
         kept = _persisted(frames if conf.is_rdd_persistent else {})
         title = Path(conf.proto_file).name
         with (

@@ -1,4 +1,4 @@
-"""Files that Spark reads, so the driver creates a DataFrame of them."""
+"""Files that Spark, not the ranks, reads: the driver creates a DataFrame of them."""
 
 from __future__ import annotations
 

@@ -206,7 +206,7 @@ def _loaded(name: str, file: Any) -> Any:
     try:
         return torch.load(file, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError:  # not chained: PyTorch's message suggests weights_only=False
-        raise invalid("it contains more than plain data, which could run code") from None
+        raise invalid("loading its objects could run code; store plain data only") from None
 
 
 def random_states(peers: Peers) -> dict[str, Any]:

@@ -65,8 +65,8 @@ DatumRows::DatumRows(std::unique_ptr<DatabaseCursor> records, std::string name, 
   records_->Seek(range_.first_key);
   if (range_.or_behind) return;
   Require(records_->valid() && records_->key() == range_.first_key, ErrorCode::kDataLoss,
-          "{} no longer has the record '{}', where a part begins; it must not be written "
-          "while it is read",
+          "{} no longer has the record '{}', at which its reading starts; do not write to a "
+          "database while it is read",
           name_, TextOfKey(range_.first_key));
 }
 

@@ -56,7 +56,8 @@ def _arrow_schema(frame: DataFrame, schema: str) -> pa.Schema:
 def _write_part(
     rows: Rows, schema: pa.Schema, target: str, codec: str, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    small = [field.name for field in schema if field.name != "data"]  # no dictionary of images
+    # A dictionary or statistics of the images in "data" would only cost space.
+    small = [field.name for field in schema if field.name != "data"]
     options = {"compression": codec, "use_dictionary": small, "write_statistics": small}
     with (
         part_file(target, partition_id(), ".parquet") as file,

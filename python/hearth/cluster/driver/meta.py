@@ -42,7 +42,7 @@ class Meta(dict[str, Any]):
         return self[key]
 
     def get(self, key: str, default: Any = None) -> Any:
-        """As dict.get(); starts the server for its address."""
+        """Like dict.get(), but starts the server if the key is "server_addr"."""
         return self[key] if key == "server_addr" else super().get(key, default)
 
     def __reduce__(self) -> Any:
