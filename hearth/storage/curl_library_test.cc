@@ -27,7 +27,8 @@ class CurlLibraryTest : public testing::Test {
   CurlLibraryTest() {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
     if (const char* path = std::getenv("LD_LIBRARY_PATH")) before_ = path;
-    // A child is a new process, so it must use its parent's folder.
+    // The child of a death test runs this constructor again. It must use its parent's folder, which
+    // the parent has put into LD_LIBRARY_PATH.
     folder_ = testing::internal::InDeathTestChild() ? *before_ : TestFolder() + "curl/";
     std::filesystem::create_directories(folder_);
   }

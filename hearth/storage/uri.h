@@ -18,8 +18,8 @@ bool IsLocal(std::string_view uri);
 // kUnimplemented for any other scheme, and kInvalidArgument for an empty path.
 std::string LocalPath(std::string_view uri);
 
-// The same, but returns nullopt for a remote URI. Unlike for IsLocal, "a:b" is a plain path:
-// schemes other than file require "://".
+// Like LocalPath(), but returns nullopt for a remote URI. Unlike in IsLocal(), "a:b" is a plain
+// path: schemes other than file require "://".
 std::optional<std::string> LocalPathOf(const std::string& uri);
 
 // The components of scheme://authority/path. The path begins with '/' and has no trailing '/' and

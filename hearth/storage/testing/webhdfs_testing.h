@@ -1,4 +1,4 @@
-// A client of a fake cluster whose operations can be made to fail.
+// Base class of tests with a fake cluster whose operations can be made to fail.
 #pragma once
 
 #include <gtest/gtest.h>
