@@ -10,8 +10,8 @@ namespace hearth::caffe {
 namespace {
 
 constexpr int kLayers = 20000;
-// Processor time, which does not depend on other processes. A loop over all layers for each layer
-// takes longer.
+// A limit for processor time, which does not depend on other processes. It is exceeded if building
+// a net runs a loop over all layers for each layer.
 constexpr double kMaxSeconds = 6;
 
 // A net of a data layer and many copies of `layer`, in which {0} is replaced with the copy's number

@@ -128,7 +128,7 @@ void TextReader::ReadBody(const MessageDescriptor& descriptor, Message* message)
   CheckRequired(*message, tokens_.Next());
 }
 
-// Called at the end of a message, where errors about missing fields are reported.
+// Reports missing required fields. `at` is the end of the message.
 void TextReader::CheckRequired(const Message& message, const Token& at) {
   for (const FieldDescriptor& field : message.descriptor().fields) {
     if (!field.required || field.Count(message) > 0) continue;

@@ -12,7 +12,7 @@ static_assert(std::endian::native == std::endian::little, "numbers are copied wi
 // are passed on without a copy.
 constexpr size_t kBufferBytes = 64 << 10;
 
-// bits / 7, rounded up; a zero also needs one byte.
+// The number of significant bits divided by 7, rounded up. A zero also needs one byte.
 size_t VarintSize(uint64_t value) {
   return (static_cast<size_t>(std::bit_width(value | 1)) + 6) / 7;
 }

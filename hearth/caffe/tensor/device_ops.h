@@ -11,7 +11,7 @@
 
 namespace hearth::caffe {
 
-// A tensor or a number, as an argument of one call.
+// A tensor or a number, as an argument of an operation.
 class Operand {
  public:
   Operand(const Tensor& tensor) : tensor_(&tensor) {}  // NOLINT: converts
@@ -54,8 +54,8 @@ Tensor operator>=(const Tensor& a, const Operand& b);
 
 namespace device {
 
-// Used by tensor.cc. Viewed() returns a view or a copy of `x`; the operation's other arguments are
-// `integers`.
+// Functions for tensor.cc. Viewed() returns a view or a copy of `x`; the operation's other
+// arguments are `integers`.
 Tensor Viewed(const Tensor& x, HearthDeviceOperation operation, const Shape& integers);
 const Tensor& Copy(const Tensor& to, const Tensor& from);
 const Tensor& Fill(const Tensor& to, double value);
@@ -124,7 +124,7 @@ std::array<Tensor, 3> convolution_backward(const Tensor& dy, const Tensor& x, co
                                            const ConvolutionWindow& window,
                                            const std::array<bool, 3>& wanted);
 
-// The results of a batch normalization that its gradient needs.
+// The result `y` of a batch normalization, and the results that its gradient needs.
 struct BatchNorm {
   Tensor y, mean, inverse_deviation, reserve;
   int64_t implementation = 0;
