@@ -20,8 +20,8 @@ using testing::AllOf;
 using testing::ExitedWithCode;
 using testing::HasSubstr;
 
-// Runs the statement of a death test in a new process of this program, with a library path on which
-// a file hides the host's libcurl.
+// Death tests without a usable libcurl. Each runs its statement in a new process of this program,
+// with a library path on which a file hides the host's libcurl.
 class CurlLibraryTest : public testing::Test {
  protected:
   CurlLibraryTest() {

@@ -73,13 +73,14 @@ class FileSystem {
   virtual std::string ReadAll(const std::string& uri);
 };
 
-// Returns the file system of a local path or of an hdfs:, webhdfs:, swebhdfs: or viewfs: URI. It
-// exists until the process ends. Throws kUnimplemented for any other scheme. With `without_jvm`,
-// HDFS is accessed through WebHDFS, for processes that should not spend memory on a JVM.
+// Returns the file system of a local path or of an hdfs:, webhdfs:, swebhdfs: or viewfs: URI. The
+// file system exists until the process ends. Throws kUnimplemented for any other scheme. With
+// `without_jvm`, HDFS is accessed through WebHDFS, for processes that should not spend memory on a
+// JVM.
 FileSystem& For(std::string_view uri, bool without_jvm = false);
 
-// Returns the files and folders that match, sorted. Path components with *, ? or [a-z] match as in
-// a shell; a hidden name needs an explicit dot. The result is empty if nothing matches.
+// Returns the files and folders that match `pattern`, sorted. Path components with *, ? or [a-z]
+// match as in a shell; a hidden name needs an explicit dot. The result is empty if nothing matches.
 std::vector<std::string> Glob(const std::string& pattern);
 
 }  // namespace hearth::storage

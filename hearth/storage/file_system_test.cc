@@ -65,8 +65,8 @@ class HttpFsFixture : public WebHdfsFixture {
   HttpFsFixture() { server_.ActAsHttpFs(); }
 };
 
-// Uses the fake libhdfs, whose files are in a local folder. Empty jar files suffice on the class
-// path, because only their names are checked.
+// HDFS through the fake libhdfs, whose files are in a local folder. Empty jar files suffice on the
+// class path, because only their names are checked.
 class LibHdfsFixture : public Fixture {
  public:
   LibHdfsFixture() : files_("hdfs://cluster", "alice") {

@@ -74,8 +74,8 @@ size_t ReceiveHead(char*, size_t one, size_t count, void* context) {
   return exchange->head_too_long ? 0 : size;
 }
 
-// Reads with pread and a separate offset, because a retry sends the same spooled file again from
-// its start.
+// Reads the next bytes of the body for libcurl. Uses pread with Exchange::sent as the offset,
+// because a retry sends the same spooled file again from its start.
 size_t SendBody(char* data, size_t one, size_t capacity, void* context) {
   auto* exchange = static_cast<Exchange*>(context);
   const uint64_t left = exchange->request.body_size - exchange->sent;

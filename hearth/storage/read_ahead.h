@@ -10,11 +10,11 @@
 
 namespace hearth::storage {
 
-// Reads a remote file in few large requests. Sequential reads, which may have small gaps, are
-// served from a window that grows up to 8 MiB, while a thread fetches the next window. A read at
-// another offset, such as for a footer, does not discard these two windows. If reads alternate
-// between several offsets, each offset gets its own window, and nothing is fetched ahead. Large
-// reads are fetched directly. Stores up to four windows. Thread-safe.
+// An InputFile that reads a remote file in few large requests. Sequential reads, which may have
+// small gaps, are served from a window that grows up to 8 MiB, while a thread fetches the next
+// window. A read at another offset, such as for a footer, does not discard these two windows. If
+// reads alternate between several offsets, each offset gets its own window, and nothing is fetched
+// ahead. Large reads are fetched directly. Stores up to four windows. Thread-safe.
 class ReadAhead : public InputFile {
  public:
   // Reads `size` bytes of the file at `offset`, or throws. Returns early when cancelled. Called in

@@ -36,8 +36,8 @@ struct RemoteUri {
 };
 RemoteUri ParseRemote(std::string_view uri);
 
-// Returns the path of `to`. Throws kInvalidArgument unless its scheme and host are those of `from`,
-// because renames cannot cross file systems.
+// Returns the path of `to`, to which `from` is to be renamed. Throws kInvalidArgument unless both
+// have the same scheme and host, because renames cannot cross file systems.
 std::string PathOnSame(std::string_view from, std::string_view to);
 
 // Replaces the user and password in each scheme://user:password@host with '***'.

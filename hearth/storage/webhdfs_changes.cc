@@ -59,7 +59,7 @@ void WebHdfs::Append(const std::string& uri, std::string_view bytes) {
   spool.Append(bytes);
   auto there = Stat(uri);
   if (!there && AppendNew(uri, spool)) return;
-  // Another writer has created the file. Its size before the append is needed below.
+  // Another writer has created the file, whose size before the append is needed below.
   if (!there) there = Stat(uri);
   bool lost = false;
   Call call{.doing = "append to", .uri = uri, .method = "POST", .operation = "APPEND"};

@@ -145,7 +145,7 @@ TEST_F(WebHdfsTest, ErrorsSayWhatToDo) {
                   "Failed to obtain user group information: org.apache.hadoop.security.token."
                   "SecretManager$InvalidToken: Token for real user: , can't be found in cache");
   EXPECT_THAT(error.message(), HasSubstr("max-lifetime"));
-  // If a path contains the name of an exception's class, it does not count as that exception.
+  // In a path, the name of an exception's class does not change the error.
   error = refused(404, "FileNotFoundException", "File /GSSException/$InvalidToken does not exist");
   EXPECT_EQ(error.code(), ErrorCode::kNotFound);
   error =

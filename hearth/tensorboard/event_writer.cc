@@ -71,8 +71,8 @@ std::string FileName(double now) {
 
 }  // namespace
 
-// Buffers whole records and writes them in one call in Flush(), so readers do not see partial
-// records.
+// An output file that buffers whole records and writes them in one call in Flush(), so readers do
+// not see partial records.
 class EventWriter::File : public formats::ByteSink {
  public:
   explicit File(const std::string& uri) : path_(uri) {

@@ -46,8 +46,8 @@ class DataTransformer {
   // Returns true if Choose uses random numbers.
   bool is_random() const { return mirror_ || (crop_ > 0 && phase_ == TRAIN); }
 
-  // Chooses how to transform one image. It is mirrored at random in both phases, and cropped at
-  // random in TRAIN but at the center in TEST.
+  // How one image is transformed. Choose() mirrors images at random in both phases, and crops them
+  // at random in TRAIN but at the center in TEST.
   struct Choice {
     int64_t top = 0, left = 0;
     bool mirror = false;

@@ -80,8 +80,8 @@ class Hdf5File::Impl {
           Hdf5Reason());
   }
 
-  // Also returns false if a group on the path is missing. Checks each prefix, because H5Lexists
-  // fails for a path whose parent does not exist.
+  // Returns true if there is an object with this path. Checks each prefix of the path, because
+  // H5Lexists fails for a path whose parent does not exist.
   bool Has(const std::string& path) const {
     for (size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
       if (H5Lexists(file_.get(), path.substr(0, end).c_str(), WithinTheFile()) <= 0) {

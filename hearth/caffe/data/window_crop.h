@@ -7,7 +7,7 @@
 
 namespace hearth::caffe {
 
-// Options of the crop. They have the names of their fields in transform_param and
+// Options of PlaceWindow(), which have the names of their fields in transform_param and
 // window_data_param.
 struct WindowCrop {
   int64_t crop_size = 0;

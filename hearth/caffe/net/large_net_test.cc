@@ -1,4 +1,5 @@
-// Building a net takes time proportional to its number of layers, even for very many layers.
+// Tests that building a net takes time proportional to its number of layers, even for very many
+// layers.
 #include <gtest/gtest.h>
 
 #include <ctime>

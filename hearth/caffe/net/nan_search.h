@@ -7,7 +7,7 @@
 
 namespace hearth::caffe {
 
-// Result of the search.
+// Result of FirstNonFinite().
 struct NonFinite {
   std::string text;  // "layer 'fc6' (InnerProduct) is the first to produce a non-finite value, ..."
   std::string layer;  // empty if no non-finite value is left in the net

@@ -15,7 +15,7 @@
 namespace hearth::caffe {
 namespace {
 
-// One version of a blob's value. An in-place layer creates another value under the same name.
+// One version of a blob's value. An in-place layer creates another version under the same name.
 struct Value {
   int consumers = 0;
   int next_split = 0;  // index of the split top for the next consumer

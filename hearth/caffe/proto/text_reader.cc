@@ -145,8 +145,8 @@ T TextReader::ReadInteger(const FieldDescriptor& field) {
   if (token.kind != Token::kNumber) tokens_.Fail(token, expected);
   std::string_view digits = token.text;
   int base = 10;
-  // As in C, 0x starts a hexadecimal number and another 0 an octal one. from_chars does not parse
-  // prefixes.
+  // As in C, a leading 0x means hexadecimal, and any other leading 0 octal. from_chars does not
+  // parse prefixes.
   if (digits.size() > 2 && (digits[1] == 'x' || digits[1] == 'X')) {
     base = 16;
     digits.remove_prefix(2);

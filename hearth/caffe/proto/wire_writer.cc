@@ -86,7 +86,8 @@ size_t MessageSize(const Message& message) {
   return size;
 }
 
-// Like protobuf, writes fields in the order of their numbers, so equal messages have equal bytes.
+// Encodes messages. Like protobuf, writes fields in the order of their numbers, so equal messages
+// have equal bytes.
 class WireWriter {
  public:
   explicit WireWriter(const std::function<void(std::string_view)>& append) : append_(append) {}

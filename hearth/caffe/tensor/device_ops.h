@@ -95,7 +95,7 @@ Tensor where(const Tensor& condition, const Operand& then, const Operand& otherw
 Tensor zeros_like(const Tensor& like);
 Tensor zeros_like(const Tensor& like, HearthDeviceDtype type);
 
-// Layers.
+// Operations of layers.
 struct PoolWindow {
   std::array<int64_t, 2> kernel, stride, pad;
   bool rounds_up;
@@ -138,7 +138,7 @@ std::array<Tensor, 3> batch_norm_backward(const BatchNorm& of, const Tensor& x, 
                                           const Tensor& weight, const Tensor& zeros,
                                           const Tensor& ones);
 
-// Lists of tensors.
+// Operations on lists of tensors.
 using Tensors = std::vector<Tensor>;
 void foreach_add_(const Tensors& to, const Tensors& values, double factor);
 Tensors foreach_mul(const Tensors& values, double factor);

@@ -110,7 +110,7 @@ int64_t ConvertImageset(const ConvertOptions& options) {
   size_t size = 0;
   for (size_t first = 0; first < images.size(); first += kGroup) {
     std::vector<std::optional<Datum>> datums(std::min(kGroup, images.size() - first));
-    // Threads read and decode. The records are written below, in the order of the list.
+    // Threads read and decode images. The records are written below, in the order of the list.
     ForEach(static_cast<int64_t>(datums.size()), options.threads, [&](int64_t i) {
       const ListedImage& listed = images[first + i];
       try {

@@ -9,7 +9,7 @@ namespace {
 
 using V1 = V1LayerParameter;
 
-// The names under which the layer types are registered now.
+// The current names of V1's layer types.
 constexpr std::array<std::pair<V1::LayerType, const char*>, 39> kTypeNames = {{
     {V1::ABSVAL, "AbsVal"},
     {V1::ACCURACY, "Accuracy"},

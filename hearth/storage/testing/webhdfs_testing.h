@@ -14,7 +14,7 @@
 
 namespace hearth::storage {
 
-// A test with its own fake NameNode and DataNode.
+// Base class of tests, each with a separate fake NameNode and DataNode.
 class WebHdfsTest : public ::testing::Test {
  protected:
   WebHdfsOptions Options() { return {.addresses = {server_.address()}, .user = "alice"}; }
