@@ -1,6 +1,7 @@
 #pragma once
 
-// Allows CURLOPT_PROTOCOLS, because some hosts' libcurl is too old for its successor.
+// Disables the deprecation warning for CURLOPT_PROTOCOLS. Some hosts' libcurl is too old for its
+// successor, CURLOPT_PROTOCOLS_STR.
 #define CURL_DISABLE_DEPRECATION
 #include <curl/curl.h>
 

@@ -20,14 +20,15 @@ using testing::AllOf;
 using testing::ExitedWithCode;
 using testing::HasSubstr;
 
-// Runs the statement of a death test in a new process of this program, with a library path on which
-// a file hides the host's libcurl.
+// Death tests without a usable libcurl. Each runs its statement in a new process of this program,
+// with a library path on which a file hides the host's libcurl.
 class CurlLibraryTest : public testing::Test {
  protected:
   CurlLibraryTest() {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
     if (const char* path = std::getenv("LD_LIBRARY_PATH")) before_ = path;
-    // A child is a new process, so it must use its parent's folder.
+    // The child of a death test runs this constructor again. It must use its parent's folder, which
+    // the parent has put into LD_LIBRARY_PATH.
     folder_ = testing::internal::InDeathTestChild() ? *before_ : TestFolder() + "curl/";
     std::filesystem::create_directories(folder_);
   }

@@ -25,8 +25,8 @@ bool HasPattern(std::string_view uri) {
   return uri.find_first_of("*?[", PathStart(uri)) != uri.npos;
 }
 
-// As in a shell, a folder that does not exist or is a file has no matches: the first part of
-// `*/part-*` may also match files.
+// Adds the files and folders in `folder` whose names match `pattern`. As in a shell, adds nothing
+// if `folder` does not exist or is a file: the first component of `*/part-*` may also match files.
 void AddMatches(const std::string& folder, const std::string& pattern,
                 std::vector<std::string>* found) {
   FileSystem& files = For(folder.empty() ? "." : folder);
@@ -66,14 +66,14 @@ std::string FileSystem::ReadAll(const std::string& uri) {
 }
 
 FileSystem& For(std::string_view uri, bool without_jvm) {
-  // Not destroyed, for the same reason as below.
+  // Never destroyed, because other threads may still read files when the process ends.
   static LocalFiles& local = *new LocalFiles;
   if (IsLocal(uri)) return local;
   Require(IsHdfs(Scheme(uri)), ErrorCode::kUnimplemented,
           "cannot open {}: the scheme {}: is not supported; give a local path, hdfs:, viewfs:, "
           "webhdfs: or swebhdfs:",
           WithoutPassword(std::string(uri)), Scheme(uri));
-  // Not destroyed, because other threads may still read files when the process ends.
+  // Never destroyed, like `local`.
   static std::mutex& mutex = *new std::mutex;
   static auto& opened = *new std::map<std::pair<std::string, bool>, std::unique_ptr<FileSystem>>;
   const RemoteUri parts = ParseRemote(uri);

@@ -16,7 +16,7 @@ namespace hearth::storage {
 
 // Properties of a file or folder.
 struct FileStatus {
-  std::string uri;  // as passed to Stat; in a listing, the folder's URI and the name
+  std::string uri;  // the URI passed to Stat; in a listing, the folder's URI followed by the name
   bool is_folder = false;
   uint64_t size = 0;  // 0 for a folder
   int64_t modified_ms = 0;
@@ -42,7 +42,8 @@ class OutputFile {
   virtual void Commit() = 0;
 };
 
-// A file system. Thread-safe. All functions throw hearth::Error as described above.
+// A file system. Thread-safe. All functions throw hearth::Error with the codes listed at the top of
+// this file.
 class FileSystem {
  public:
   virtual ~FileSystem() = default;
@@ -57,8 +58,8 @@ class FileSystem {
   virtual std::unique_ptr<OutputFile> Create(const std::string& uri) = 0;
   // Appends bytes to a file. Creates the file if it does not exist.
   virtual void Append(const std::string& uri, std::string_view bytes) = 0;
-  // Replaces an existing file with the new name. Throws if the new name is a folder or on another
-  // host.
+  // Renames `from` to `to`, and replaces `to` if it is a file. Throws if `to` is a folder or is on
+  // another host.
   virtual void Rename(const std::string& from, const std::string& to) = 0;
   // Returns false if there is no file or folder with this name. A non-empty folder requires
   // `recursive`.
@@ -72,13 +73,14 @@ class FileSystem {
   virtual std::string ReadAll(const std::string& uri);
 };
 
-// Returns the file system of a local path or of an hdfs:, webhdfs:, swebhdfs: or viewfs: URI. It
-// exists until the process ends. Throws kUnimplemented for any other scheme. With `without_jvm`,
-// HDFS is accessed through WebHDFS, for processes that should not spend memory on a JVM.
+// Returns the file system of a local path or of an hdfs:, webhdfs:, swebhdfs: or viewfs: URI. The
+// file system exists until the process ends. Throws kUnimplemented for any other scheme. With
+// `without_jvm`, HDFS is accessed through WebHDFS, for processes that should not spend memory on a
+// JVM.
 FileSystem& For(std::string_view uri, bool without_jvm = false);
 
-// Returns the files and folders that match, sorted. Path components with *, ? or [a-z] match as in
-// a shell; a hidden name needs an explicit dot. The result is empty if nothing matches.
+// Returns the files and folders that match `pattern`, sorted. Path components with *, ? or [a-z]
+// match as in a shell; a hidden name needs an explicit dot. The result is empty if nothing matches.
 std::vector<std::string> Glob(const std::string& pattern);
 
 }  // namespace hearth::storage

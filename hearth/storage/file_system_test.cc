@@ -65,8 +65,8 @@ class HttpFsFixture : public WebHdfsFixture {
   HttpFsFixture() { server_.ActAsHttpFs(); }
 };
 
-// Uses the fake libhdfs, whose files are in a local folder. Empty files are enough for the class
-// path, because only file names are checked.
+// HDFS through the fake libhdfs, whose files are in a local folder. Empty jar files suffice on the
+// class path, because only their names are checked.
 class LibHdfsFixture : public Fixture {
  public:
   LibHdfsFixture() : files_("hdfs://cluster", "alice") {
@@ -252,7 +252,7 @@ TEST_P(FileSystemTest, RenameReplacesAFile) {
 
 TEST_P(FileSystemTest, DeletesAFolderRecursively) {
   files().MakeFolders(Uri("a/b"));
-  files().MakeFolders(Uri("a/b"));  // repeating it is not an error
+  files().MakeFolders(Uri("a/b"));  // creating an existing folder is not an error
   Write("a/b/c", "1");
   EXPECT_EQ(CodeOf([&] { files().Delete(Uri("a"), false); }), ErrorCode::kInvalidArgument);
   EXPECT_EQ(Read("a/b/c"), "1");

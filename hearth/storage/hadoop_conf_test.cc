@@ -90,7 +90,7 @@ TEST(HadoopConf, UsesTheShippedConfigurationInAYarnContainer) {
   std::ofstream(folder + "/core-site.xml")
       << "<configuration>" << Property("fs.defaultFS", "hdfs://nn:8020") << "</configuration>";
   const Variables variables({{"PWD", home}, {"HADOOP_CONF_DIR", ""}, {"CONTAINER_ID", ""}});
-  EXPECT_EQ(HadoopConfFolder(), "");  // such a folder is ignored outside of YARN
+  EXPECT_EQ(HadoopConfFolder(), "");  // outside of YARN, the folder is ignored
   setenv("CONTAINER_ID", "container_1_0001_01_000002", 1);
   EXPECT_EQ(HadoopConfFolder(), folder);
   EXPECT_EQ(HadoopConf::FromEnvironment().Get("fs.defaultFS"), "hdfs://nn:8020");

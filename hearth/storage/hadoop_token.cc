@@ -116,8 +116,8 @@ Token ProtobufToken(std::string_view message) {
   return token;
 }
 
-// Reads CredentialsProto, which is preceded by its length: tokens = 1, of messages {alias = 1,
-// token = 2}.
+// Reads a CredentialsProto, which is preceded by its length. Its repeated field 1 contains messages
+// with two fields: 1 is an alias, 2 a token.
 std::vector<Token> ProtobufTokens(Bytes bytes) {
   std::vector<Token> tokens;
   for (const auto& [number, entry] : Members(Bytes(bytes.Take(bytes.Varint())))) {
@@ -175,7 +175,7 @@ std::string_view HostIn(std::string_view authority) {
 
 bool IsFor(const Token& token, std::string_view host) {
   std::string_view service = token.service;
-  // A name service is written with the scheme for which the token was requested.
+  // If the token is for a name service, a prefix shows the scheme for which it was requested.
   for (const std::string_view prefix : {"ha-hdfs:", "ha-webhdfs:", "ha-swebhdfs:"}) {
     if (service.starts_with(prefix)) service.remove_prefix(prefix.size());
   }
@@ -252,10 +252,10 @@ std::string CurrentToken::Get() const {
 }
 
 bool CurrentToken::Replace(const std::string& refused) {
-  if (Get() != refused) return true;  // another thread has replaced it
+  if (Get() != refused) return true;  // another thread has already replaced the token
   std::string found;
   try {
-    if (find_) found = find_();  // called without the mutex, because it may wait for DNS
+    if (find_) found = find_();  // called without holding mutex_, because it may wait for DNS
   } catch (const Error& error) {
     log::Warning("No newer delegation token is available: {}", error.what());
   }

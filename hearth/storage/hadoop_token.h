@@ -13,15 +13,16 @@
 
 namespace hearth::storage {
 
-// Returns the token for a host or name service in WebHDFS's format. `credentials` is the content of
-// the file that YARN stores at HADOOP_TOKEN_FILE_LOCATION. Returns "" if it has no such token for
-// HDFS. Tokens for other hosts are skipped, because the server could misuse them. `hosts` are all
-// names of the host, including its addresses and its name service. If it is empty (unknown), a
-// token is returned only if there is exactly one. Throws kDataLoss for an invalid file.
+// Returns the token for a host or name service, in the format of WebHDFS's URLs, or "" if
+// `credentials` contains none for HDFS. `credentials` is the content of the file that YARN stores
+// at HADOOP_TOKEN_FILE_LOCATION. Tokens for other hosts are skipped, because the server could
+// misuse them. `hosts` lists all names of the host, including its addresses and its name service.
+// If `hosts` is empty (unknown), a token is returned only if there is exactly one. Throws kDataLoss
+// for an invalid file.
 std::string TokenIn(std::string_view credentials, const std::vector<std::string>& hosts);
 
 // Returns the token for `authority` from the file at HADOOP_TOKEN_FILE_LOCATION, or "" if there is
-// none. If the file exists, resolves the host's addresses.
+// none. If the file exists, resolves the addresses of the host in `authority`.
 std::string TokenFor(std::string_view authority, const HadoopConf& conf);
 
 // The token that a client sends. Thread-safe.

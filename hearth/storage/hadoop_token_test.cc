@@ -25,7 +25,7 @@ std::string Credentials(const std::vector<std::string>& tokens) {
   std::string all("HDTS\0", 5);
   all += static_cast<char>(tokens.size());
   for (const std::string& token : tokens) all += token;
-  return all + '\0';  // number of secrets
+  return all + '\0';  // the number of secrets
 }
 
 // Base64 of the token's four fields, each with its length.

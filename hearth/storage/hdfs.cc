@@ -21,8 +21,8 @@ std::unique_ptr<FileSystem> OpenWebHdfs(const RemoteUri& named) {
   const HadoopConf conf = HadoopConf::FromEnvironment();
   WebHdfsOptions options;
   RemoteUri uri = named;
-  // HEARTH_WEBHDFS contains the address of HttpFS, or of NameNodes whose names differ from the
-  // configuration.
+  // HEARTH_WEBHDFS replaces the configured addresses, with that of HttpFS or with other names of
+  // the NameNodes.
   for (const std::string& choice : SplitList(Environment("HEARTH_WEBHDFS"))) {
     options.addresses.push_back(Scheme(choice).starts_with("http") ? choice : "http://" + choice);
   }
@@ -32,12 +32,13 @@ std::unique_ptr<FileSystem> OpenWebHdfs(const RemoteUri& named) {
   }
   options.user = HadoopUser();
   options.kerberos = WantsKerberos(conf);
-  // The URI refers to the default file system, even if HEARTH_WEBHDFS sets its addresses.
+  // A URI without an authority refers to the default file system, even if HEARTH_WEBHDFS sets the
+  // addresses.
   if (uri.authority.empty()) {
     const std::string own = conf.Get("fs.defaultFS");
     if (Scheme(own) == uri.scheme) uri.authority = ParseRemote(own).authority;
   }
-  // Captures by value, because the function is called until the process ends.
+  // The lambda captures by value, because it is called until the process ends.
   options.find_token = [authority = uri.authority, conf] { return TokenFor(authority, conf); };
   options.token = options.find_token();
   return std::make_unique<WebHdfs>(std::move(options));
@@ -58,8 +59,8 @@ std::unique_ptr<FileSystem> OpenHdfs(const RemoteUri& uri, bool without_jvm) {
           ErrorCode::kInvalidArgument, "HEARTH_HDFS={} must be auto, libhdfs or webhdfs", choice);
   const bool over_http = uri.scheme == "webhdfs" || uri.scheme == "swebhdfs";
   if (choice == "webhdfs" || over_http) return OpenWebHdfs(uri);
-  // Both are checked before libhdfs is chosen, because a JVM without all jars ends the process
-  // instead of returning an error.
+  // The library and the class path are both checked before libhdfs is chosen, because a JVM without
+  // all jars ends the process instead of returning an error.
   const bool found = !FindLibHdfs().empty() && MissingOnClassPath().empty();
   if (choice != "libhdfs" && !found) return OpenWebHdfs(uri);
   bool kerberos = false;

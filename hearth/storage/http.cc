@@ -74,8 +74,8 @@ size_t ReceiveHead(char*, size_t one, size_t count, void* context) {
   return exchange->head_too_long ? 0 : size;
 }
 
-// Reads with pread and a separate offset, because a retry sends the same spooled file again from
-// its start.
+// Reads the next bytes of the body for libcurl. Uses pread with Exchange::sent as the offset,
+// because a retry sends the same spooled file again from its start.
 size_t SendBody(char* data, size_t one, size_t capacity, void* context) {
   auto* exchange = static_cast<Exchange*>(context);
   const uint64_t left = exchange->request.body_size - exchange->sent;
@@ -143,9 +143,9 @@ void SetExchange(Exchange* exchange, curl_slist* headers) {
   }
   if (request.negotiate) {
     curl.set(handle, CURLOPT_HTTPAUTH, static_cast<long>(CURLAUTH_NEGOTIATE));
-    curl.set(handle, CURLOPT_USERPWD, ":");  // the ticket determines the user
+    curl.set(handle, CURLOPT_USERPWD, ":");  // no user: the Kerberos ticket determines it
   }
-  // Must follow UPLOAD, which sets the method to PUT. Also sets the method DELETE.
+  // Sets methods such as DELETE. Must follow CURLOPT_UPLOAD, which sets the method to PUT.
   curl.set(handle, CURLOPT_CUSTOMREQUEST, request.method.c_str());
   curl.set(handle, CURLOPT_WRITEFUNCTION, Receive);
   curl.set(handle, CURLOPT_WRITEDATA, exchange);
@@ -248,7 +248,8 @@ void* HttpClient::Take() {
   return handle;
 }
 
-// curl_easy_reset drops the pointers to the request's memory but keeps the connection.
+// Keeps the connection for a later request. curl_easy_reset drops the handle's pointers to the
+// request's memory but does not close the connection.
 void HttpClient::Give(void* handle) {
   Curl().reset(handle);
   {

@@ -36,11 +36,11 @@ struct HttpRequest {
   int body = -1;  // file descriptor of the body, which is sent from its start; -1 for an empty body
   uint64_t body_size = 0;
   std::span<char> store;                    // buffer for the body of a response with status 200
-  size_t largest_answer = size_t{1} << 20;  // limit of the size of other bodies
+  size_t largest_answer = size_t{1} << 20;  // size limit for the bodies of other responses
   double seconds = 120;  // time limit, to which one second per 100 kB of the body is added
   const Cancellation* cancellation = nullptr;
-  // Uses a new connection. If a kept connection has been closed, libcurl silently sends the request
-  // again, and the server may execute it twice.
+  // If true, uses a new connection. On a kept connection that the server has closed, libcurl would
+  // silently send the request again, and the server might execute it twice.
   bool only_once = false;
   bool negotiate = false;  // authenticates with the process's Kerberos ticket (SPNEGO)
 };

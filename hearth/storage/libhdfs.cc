@@ -42,8 +42,8 @@ std::atomic<pid_t> jvm_process = 0;
 
 bool IsJvmHere() { return jvm_process == 0 || jvm_process == getpid(); }
 
-// Preserves the program's handlers of termination signals, such as Python's Ctrl-C or a solver's
-// snapshot. A starting JVM replaces them.
+// Restores the program's handlers of termination signals, which a starting JVM replaces. Examples
+// are Python's handler of Ctrl-C and the solver's, which writes a snapshot.
 class SignalHandlerGuard {
  public:
   SignalHandlerGuard() {
@@ -60,7 +60,7 @@ class SignalHandlerGuard {
   std::array<struct sigaction, 4> actions_{};
 };
 
-// Closes its file in the destructor; the connection is never closed.
+// An open HDFS file, which the destructor closes. The connection `fs` is never closed.
 class OpenedFile {
  public:
   OpenedFile(void* fs, void* file) : fs_(fs), file_(file) {}
@@ -87,8 +87,8 @@ void* LibHdfsFiles::fs() {
           "available here; start processes by spawn (multiprocessing.set_start_method), or set "
           "HEARTH_HDFS=webhdfs",
           name_node_);
-  // Locked after the check above, because in a forked child a thread of the parent may have left
-  // the mutex locked forever.
+  // Locked only after IsJvmHere(): in a forked child, the mutex may be locked forever by a thread
+  // that exists only in the parent.
   const std::lock_guard lock(mutex_);
   if (fs_ != nullptr) return fs_;
   const std::string missing = MissingOnClassPath();
@@ -101,8 +101,8 @@ void* LibHdfsFiles::fs() {
   LibHdfs().set_name_node(builder, name_node_.c_str());
   {
     const SignalHandlerGuard guard;
-    // Set before the JVM starts, because a child that another thread forks meanwhile has no JVM
-    // threads, either.
+    // jvm_process is set before the JVM starts: if another thread forks meanwhile, its child has no
+    // JVM threads, either.
     jvm_process = getpid();
     fs_ = LibHdfs().connect(builder);
   }
@@ -111,7 +111,7 @@ void* LibHdfsFiles::fs() {
 }
 
 void LibHdfsFiles::Fail(const std::string& doing, const std::string& uri) const {
-  // Saved first, because any other call into libhdfs may change it.
+  // errno is saved first, because any other call into libhdfs may change it.
   const int error_number = errno;
   const char* cause = LibHdfs().root_cause == nullptr ? nullptr : LibHdfs().root_cause();
   const std::string what = fmt::format("cannot {} {} as {} by libhdfs", doing, uri, who_);
@@ -175,8 +175,8 @@ std::unique_ptr<InputFile> LibHdfsFiles::Open(const std::string& uri) {
       const int32_t count =
           LibHdfs().pread(fs(), file->get(), static_cast<int64_t>(offset + done), data + done,
                           static_cast<int32_t>(std::min(size - done, kLargestCall)));
-      // According to hdfs.h, EINTR means that data is temporarily unavailable, but not at the end
-      // of the file.
+      // According to hdfs.h, EINTR means that data is temporarily unavailable although the end of
+      // the file is not reached.
       if (count < 0 && errno == EINTR) continue;
       if (count < 0) Fail("read", uri);
       Require(count > 0, ErrorCode::kDataLoss,
@@ -217,7 +217,8 @@ std::unique_ptr<OutputFile> LibHdfsFiles::Create(const std::string& uri) {
   Require(!there || !there->is_folder, ErrorCode::kInvalidArgument,
           "cannot create {} as {}: a folder has that name", uri, who_);
   const std::string temporary = TemporaryFor(uri);
-  Write(temporary, SpoolFile(), O_WRONLY);  // reports missing permissions now
+  // writes an empty file, to report missing permissions now
+  Write(temporary, SpoolFile(), O_WRONLY);
   SpooledOutput::Steps steps;
   steps.upload = [this, uri, temporary](const SpoolFile& bytes) {
     Write(temporary, bytes, O_WRONLY);
@@ -231,7 +232,8 @@ void LibHdfsFiles::Append(const std::string& uri, std::string_view bytes) {
   SpoolFile spool;
   spool.Append(bytes);
   if (Stat(uri)) return Write(uri, spool, O_WRONLY | O_APPEND);
-  // Creating the file directly would empty it if another writer creates it at the same time.
+  // Writes a temporary file: creating `uri` directly would empty it if another writer creates it at
+  // the same time.
   const std::string temporary = TemporaryFor(uri);
   const std::string source = PathOf(temporary), target = PathOf(uri);
   try {
@@ -243,7 +245,7 @@ void LibHdfsFiles::Append(const std::string& uri, std::string_view bytes) {
   if (LibHdfs().rename(fs(), source.c_str(), target.c_str()) == 0) return;
   const int error_number = errno;
   DeleteQuietly(temporary);
-  // Another writer has created the file since the first Stat().
+  // If the file exists now, another writer has created it since the first Stat().
   if (Stat(uri)) return Write(uri, spool, O_WRONLY | O_APPEND);
   errno = error_number;
   Fail("append to", uri);

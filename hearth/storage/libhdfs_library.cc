@@ -42,7 +42,7 @@ std::vector<std::string> JarNames() {
   return names;
 }
 
-// Must be called before libhdfs is loaded, because libhdfs has no path to libjvm.
+// Must be called before libhdfs is loaded, because libhdfs itself does not know the path of libjvm.
 void LoadJvm() {
   const std::string home = Environment("JAVA_HOME");
   // The first folder is for Java 9 and later, the others for Java 8.
@@ -126,7 +126,7 @@ std::string MissingOnClassPath() {
     });
   };
   if (!has("hadoop-common-") && !has("hadoop-client-api-")) return "Hadoop's jars";
-  // Spark ships hadoop-client-api, which contains no third-party classes.
+  // hadoop-client-api, which Spark ships, contains no third-party classes.
   return has("commons-lang3-") ? "" : "commons-lang3";
 }
 

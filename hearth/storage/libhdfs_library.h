@@ -19,8 +19,8 @@ struct LibHdfsFileInfo {
   std::time_t accessed;
 };
 
-// Hadoop's C client, loaded on the first access. Its functions and the structure are declared here,
-// because hosts with Hadoop have the library but not its header.
+// Hadoop's C client, loaded on the first access. Its functions and LibHdfsFileInfo are declared
+// here, because hosts with Hadoop have the library but not its header.
 struct LibHdfsLibrary {
   void* (*new_builder)() = nullptr;
   void (*set_name_node)(void* builder, const char* uri) = nullptr;
@@ -39,17 +39,18 @@ struct LibHdfsLibrary {
   char* (*root_cause)() = nullptr;  // cause of this thread's last error; since Hadoop 3.0
 };
 
-// Finds libhdfs: the file HEARTH_LIBHDFS, or in ARROW_LIBHDFS_DIR, HADOOP_HOME/lib/native or
-// HADOOP_HOME. Returns "" if it is not found. Throws kInvalidArgument if HEARTH_LIBHDFS is not a
-// file.
+// Returns the path of libhdfs: HEARTH_LIBHDFS, or the library in ARROW_LIBHDFS_DIR,
+// HADOOP_HOME/lib/native or HADOOP_HOME. Returns "" if it is not found. Throws kInvalidArgument if
+// HEARTH_LIBHDFS is not a file.
 std::string FindLibHdfs();
 
-// The same, but throws kUnimplemented, naming the settings to change, if it is not found.
+// Like FindLibHdfs(), but throws kUnimplemented, naming the settings to change, if the library is
+// not found.
 std::string LocateLibHdfs();
 
-// Returns which jars are missing on the class path, or "" if none is: without commons-lang3, the
-// JVM would end this process with a signal. Reads CLASSPATH, and the folders of its entries that
-// end in '*'.
+// Returns the jars that are missing on the class path, or "" if none is. Without commons-lang3, the
+// JVM would end this process with a signal. Reads CLASSPATH, and lists the folders of its entries
+// that end in '*'.
 std::string MissingOnClassPath();
 
 // Loads libjvm (from JAVA_HOME) and libhdfs. Throws kUnimplemented, naming the settings to change.

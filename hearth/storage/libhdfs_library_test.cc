@@ -31,8 +31,8 @@ class LibHdfsLibraryTest : public HdfsEnvironmentTest {
     ::dladdr(reinterpret_cast<void*>(&::strlen), &info);
     return info.dli_fname;
   }
-  // Called in such a process: writes the error of LibHdfs() to stderr and exits, with 0 for
-  // kUnimplemented.
+  // Called in the child process of a death test: writes the error of LibHdfs() to stderr and exits,
+  // with 0 for kUnimplemented.
   [[noreturn]] void ExitWithLibHdfsError() {
     const Error error = Thrown([] { LibHdfs(); });
     std::fprintf(stderr, "%s\n", error.message().c_str());

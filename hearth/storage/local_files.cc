@@ -191,7 +191,7 @@ void LocalFiles::Rename(const std::string& from, const std::string& to) {
 bool LocalFiles::Delete(const std::string& uri, bool recursive) {
   const std::string path = LocalPath(uri);
   std::error_code error;
-  // Both functions return "nothing removed" for a missing file instead of an error.
+  // For a missing file, remove_all and remove report that nothing was removed, instead of an error.
   const bool removed = recursive ? fs::remove_all(path, error) > 0 : fs::remove(path, error);
   if (error.value() == ENOTEMPTY) {
     Throw(ErrorCode::kInvalidArgument, "cannot delete {}: the folder is not empty", path);

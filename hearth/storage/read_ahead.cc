@@ -33,7 +33,8 @@ ReadAhead::~ReadAhead() {
 void ReadAhead::AbandonInChild() {
   if (process_ == getpid()) return;
   process_ = getpid();
-  // Intentionally leaked, because its destructor would wait forever.
+  // Intentionally leaked: the future's destructor would wait forever for a thread that exists only
+  // in the parent.
   if (next_.valid()) new std::future<Window>(std::move(next_));
 }
 
@@ -94,8 +95,8 @@ bool ReadAhead::TakeNext(uint64_t offset) {
   try {
     Window next = next_.get();
     if (!in_order) {
-      // There were reads at other offsets. They may continue, so their window is kept. Windows
-      // become smaller, because less of each is used.
+      // The current window served reads at other offsets, which may continue, so it is kept.
+      // Windows become smaller, because less of each is used.
       previous_ = std::move(window_);
       window_size_ = std::max(window_size_ / 2, kFirstWindow);
     }
@@ -116,7 +117,7 @@ void ReadAhead::MoveWindow(uint64_t offset, size_t size) {
     return;
   }
   Window* const others[] = {&previous_, &random_};
-  // The read may continue another window than the last one: there is a second reader, or values are
+  // The read may continue a window other than window_, if there is a second reader or if values are
   // read after an index. That window becomes the sequential one, and window sizes start to grow
   // again.
   const auto other = std::ranges::find_if(others, [offset](const Window* window) {
@@ -141,7 +142,7 @@ ReadAhead::Window ReadAhead::FetchWindow(uint64_t offset, size_t size) {
 
 void ReadAhead::StartNext() {
   if (next_.valid() && ++skipped_moves_ < kMaxSkippedMoves) return;
-  // Waits for the thread of an unused fetch, which uses this object.
+  // The assignment waits for the thread of an unused fetch, which uses this object.
   next_ = {};
   skipped_moves_ = 0;
   const uint64_t at = window_.end();

@@ -10,11 +10,11 @@
 
 namespace hearth::storage {
 
-// Reads a remote file in few large requests. Sequential reads, which may have small gaps, are
-// served from a window that grows up to 8 MiB, while a thread fetches the next window. A read at
-// another offset, such as for a footer, does not discard these. If reads alternate between several
-// offsets, each offset gets its own window, and nothing is fetched ahead. Large reads are fetched
-// directly. Stores up to four windows. Thread-safe.
+// An InputFile that reads a remote file in few large requests. Sequential reads, which may have
+// small gaps, are served from a window that grows up to 8 MiB, while a thread fetches the next
+// window. A read at another offset, such as for a footer, does not discard these two windows. If
+// reads alternate between several offsets, each offset gets its own window, and nothing is fetched
+// ahead. Large reads are fetched directly. Stores up to four windows. Thread-safe.
 class ReadAhead : public InputFile {
  public:
   // Reads `size` bytes of the file at `offset`, or throws. Returns early when cancelled. Called in
@@ -45,7 +45,7 @@ class ReadAhead : public InputFile {
   // Makes the prefetched window the current one. Returns false if it does not contain `offset` or
   // if the fetch failed.
   bool TakeNext(uint64_t offset);
-  // Replaces a window with a new one that has at least `size` bytes at `offset`.
+  // Replaces one of the windows with a new one that has at least `size` bytes at `offset`.
   void MoveWindow(uint64_t offset, size_t size);
   Window FetchWindow(uint64_t offset, size_t size);
   void StartNext();
@@ -63,7 +63,7 @@ class ReadAhead : public InputFile {
   uint64_t next_at_ = 0, next_end_ = 0;
   int skipped_moves_ = 0;     // how often other windows have moved since the fetch of next_ started
   int process_;               // process that has started the fetch of next_
-  std::future<Window> next_;  // last member, destroyed first: its thread uses the others
+  std::future<Window> next_;  // last member, destroyed first: its thread uses the other members
 };
 
 }  // namespace hearth::storage

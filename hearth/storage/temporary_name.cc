@@ -14,7 +14,7 @@ constexpr size_t kLongestName = 200;  // file systems allow 255 bytes
 }  // namespace
 
 std::string TemporaryFor(const std::string& uri) {
-  std::random_device random;  // fork would copy the state of a pseudorandom generator
+  std::random_device random;  // not a pseudorandom generator, whose state fork would copy
   // For a remote URI, text() removes a trailing '/', which would put the temporary name into
   // another folder.
   const std::string file = IsLocal(uri) ? uri : ParseRemote(uri).text();

@@ -18,8 +18,8 @@ bool IsLocal(std::string_view uri);
 // kUnimplemented for any other scheme, and kInvalidArgument for an empty path.
 std::string LocalPath(std::string_view uri);
 
-// The same, but returns nullopt for a remote URI. Unlike for IsLocal, "a:b" is a plain path:
-// schemes other than file require "://".
+// Like LocalPath(), but returns nullopt for a remote URI. Unlike in IsLocal(), "a:b" is a plain
+// path: schemes other than file require "://".
 std::optional<std::string> LocalPathOf(const std::string& uri);
 
 // The components of scheme://authority/path. The path begins with '/' and has no trailing '/' and
@@ -36,8 +36,8 @@ struct RemoteUri {
 };
 RemoteUri ParseRemote(std::string_view uri);
 
-// Returns the path of `to`. Throws kInvalidArgument unless its scheme and host are those of `from`,
-// because renames cannot cross file systems.
+// Returns the path of `to`, to which `from` is to be renamed. Throws kInvalidArgument unless both
+// have the same scheme and host, because renames cannot cross file systems.
 std::string PathOnSame(std::string_view from, std::string_view to);
 
 // Replaces the user and password in each scheme://user:password@host with '***'.

@@ -19,7 +19,8 @@ namespace {
 constexpr size_t kLargestListing = 64 << 20;  // limit for one response; a batch has 1,000 names
 constexpr size_t kMaxEntries = 10'000'000;
 constexpr int kMaxRedirects = 4;
-constexpr size_t kLargestFetch = 32 << 20;  // small enough for the time limit of one response
+// small enough to arrive within the time limit of one response
+constexpr size_t kLargestFetch = 32 << 20;
 constexpr int kMaxDamagedAnswers = 3;
 // In seconds. The first pause suits a dropped connection. The longest suits a failover of
 // NameNodes, which takes tens of seconds.
@@ -38,7 +39,8 @@ bool MayPass(Remedy remedy) { return remedy == Remedy::kRepeat || remedy == Reme
 
 }  // namespace
 
-// The attempts of one operation: their limits and the pauses between them.
+// The state of one operation across its attempts: their limits, the pauses between them, and what
+// the current attempt has sent.
 class WebHdfs::Attempts {
  public:
   explicit Attempts(double seconds) : until_(Deadline::After(seconds)) {}
@@ -48,8 +50,8 @@ class WebHdfs::Attempts {
   bool Next(const Cancellation* cancellation, Deadline sooner) {
     if (until_.expired() || sooner.expired()) return false;
     static thread_local std::minstd_rand random{std::random_device{}()};
-    // Waits a random time between half and all of the pause. The tasks of a job fail at the same
-    // time and must not retry at the same time.
+    // Waits a random time, at least half of the pause and at most all of it. The tasks of a job
+    // fail at the same time and must not all retry at the same time.
     const double share = 0.5 + 0.5 * static_cast<double>(random() % 1000) / 1000;
     const double pause = std::min(pause_ * share, until_.remaining());
     pause_ = std::min(2 * pause_, kLongestPause);
@@ -116,8 +118,9 @@ HttpAnswer WebHdfs::Try(const Call& call, const std::string& address, Attempts* 
   request.largest_answer = call.largest_answer;
   request.seconds = options_.answer_seconds;
   request.cancellation = call.cancellation;
-  // libcurl must not silently repeat these requests: a second rename would not find its source, and
-  // a second append would append the bytes twice.
+  // libcurl must not silently repeat requests that have no effect or another effect the second
+  // time: a second rename would not find its source, and a second append would append the bytes
+  // twice.
   request.only_once = call.lost != nullptr || !call.repeat;
   request.negotiate = options_.kerberos && attempts->token.empty();
   const bool has_data_node = call.body != nullptr || !call.store.empty();
@@ -149,8 +152,8 @@ HttpAnswer WebHdfs::Try(const Call& call, const std::string& address, Attempts* 
     const std::string_view scheme = Scheme(answer.location);
     Require(scheme == "http" || scheme == "https", ErrorCode::kDataLoss,
             "the server redirects to an address that is not http: or https:");
-    // The address of a redirect contains the token. Like Hadoop's client, follows redirects only
-    // for operations that transfer data.
+    // The address of a redirect contains the token. So, like in Hadoop's client, redirects are
+    // followed only for operations that transfer data.
     Require(has_data_node, ErrorCode::kDataLoss,
             "the server redirects an operation that it should handle; is this the web address of a "
             "NameNode or of HttpFS?");
@@ -195,7 +198,7 @@ HttpAnswer WebHdfs::Do(const Call& call) {
       attempts.NextAddress();
     }
     if (refusal.remedy == Remedy::kOther) attempts.NextAddress();
-    // After the body was sent, it may already be appended to the file.
+    // If the body was sent, the server may already have appended it to the file.
     const bool may_repeat = !(call.once && attempts.sent);
     // A token may have become available since the file system was opened without one.
     const bool wants_token =
@@ -241,7 +244,7 @@ std::vector<FileStatus> WebHdfs::List(const std::string& folder) {
     } catch (const Error& error) {
       // Servers before Hadoop 2.9 reject LISTSTATUS_BATCH as an invalid operation.
       if (error.code() != ErrorCode::kInvalidArgument || !found.empty()) throw;
-      auto whole = ListOnce(folder);  // throws if the folder is the cause
+      auto whole = ListOnce(folder);  // throws if the folder, not the operation, was invalid
       has_batches_ = false;
       return whole;
     }

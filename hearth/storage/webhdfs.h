@@ -40,8 +40,8 @@ class WebHdfs : public FileSystem {
   std::vector<FileStatus> List(const std::string& folder) override;
   std::unique_ptr<InputFile> Open(const std::string& uri) override;
   std::unique_ptr<OutputFile> Create(const std::string& uri) override;
-  // Never appends the bytes twice. If a response is lost, the file's size shows whether they were
-  // appended; if it does not, the error says that the outcome is unknown.
+  // Never appends the bytes twice. If a response is lost, the file's size usually shows whether
+  // they were appended; if it does not, throws an error that says that the outcome is unknown.
   void Append(const std::string& uri, std::string_view bytes) override;
   // Atomic on a NameNode. HttpFS cannot replace a file, so the old file is renamed first and
   // deleted afterwards, and its bytes are never lost.
@@ -76,7 +76,8 @@ class WebHdfs : public FileSystem {
   void Fetch(const std::string& uri, uint64_t offset, std::span<char> out,
              const Cancellation& cancellation);
   void Upload(const std::string& uri, const SpoolFile& bytes);
-  // Tries once, because no caller waits for the result. Logs a warning if it fails.
+  // Deletes a file with a single attempt, because no caller waits for the result. Logs a warning if
+  // that fails.
   void DeleteOnce(const std::string& uri) noexcept;
   std::vector<FileStatus> ListOnce(const std::string& folder);
   // Returns false if HttpFS did not rename the file because the new name exists.

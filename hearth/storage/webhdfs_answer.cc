@@ -92,8 +92,8 @@ struct Known {
   }
 };
 
-// The first matching entry is used. The first kWrapped entries are causes that servers wrap in more
-// general classes.
+// The first matching entry is used. The first kWrapped entries are exceptions that servers wrap in
+// exceptions of more general classes.
 constexpr size_t kWrapped = 8;
 constexpr auto kKnown = [] {
   using enum ErrorCode;
@@ -147,10 +147,10 @@ bool MayWrap(std::string_view exception, std::string_view message) {
 
 const Known* FindKnown(std::string_view exception, std::string_view message) {
   const auto says = [&](const Known& known) { return known.IsSaidBy(exception, message); };
-  // Unless MayWrap(), a class in the table takes precedence over the message, which may contain
-  // words of a path that the user has chosen.
+  // If the class is in the table and MayWrap() is false, the message is not searched, because it
+  // may contain words of a path that the user has chosen.
   const auto exact = std::ranges::find(kKnown, exception, &Known::words);
-  // HttpFS and some DataNodes wrap the cause; then the message contains its class.
+  // HttpFS and some DataNodes wrap the cause; the message then contains the class of the cause.
   if (exact == kKnown.end()) {
     const auto found = std::ranges::find_if(kKnown, says);
     return found != kKnown.end() ? &*found : nullptr;
@@ -165,7 +165,7 @@ Refusal OfStatus(long status) {
     return {ErrorCode::kPermissionDenied, Remedy::kNone,
             fmt::format("the server requires a login (HTTP 401): {}", kNoLogin)};
   }
-  // Proxies and overloaded servers send these, without Hadoop's JSON.
+  // Proxies and overloaded servers send these statuses, without Hadoop's JSON.
   if (status == 429 || status >= 500) {
     return {ErrorCode::kUnavailable, Remedy::kRepeat,
             fmt::format("the server failed (HTTP {})", status)};

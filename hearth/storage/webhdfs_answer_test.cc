@@ -31,7 +31,7 @@ TEST(ReadRefusal, FindsTheCauseThatAServerWrapped) {
   const Refusal wrapped = ReadRefusal(
       403, Remote("SecurityException", "org.apache.hadoop.ipc.StandbyException: standby"));
   EXPECT_EQ(wrapped.remedy, Remedy::kOther);
-  // This is not a wrapped cause, because the words are part of a path.
+  // In a path, the name of an exception's class is not a wrapped cause.
   const Refusal denied = ReadRefusal(
       403, Remote("AccessControlException", "Permission denied: /logs/StandbyException"));
   EXPECT_EQ(denied.code, ErrorCode::kPermissionDenied);

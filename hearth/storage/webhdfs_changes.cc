@@ -46,7 +46,7 @@ bool WebHdfs::AppendNew(const std::string& uri, const SpoolFile& bytes) {
     if (RenameOnce(temporary, uri, "NONE")) return true;
   } catch (const Error& error) {
     DeleteOnce(temporary);
-    // Another writer has created the file meanwhile.
+    // Returns false only if another writer has created the file meanwhile.
     if (error.code() != ErrorCode::kInvalidArgument || !Stat(uri)) throw;
     return false;
   }
@@ -59,7 +59,7 @@ void WebHdfs::Append(const std::string& uri, std::string_view bytes) {
   spool.Append(bytes);
   auto there = Stat(uri);
   if (!there && AppendNew(uri, spool)) return;
-  // Another writer has created the file. Its size before the append is needed below.
+  // Another writer has created the file, whose size before the append is needed below.
   if (!there) there = Stat(uri);
   bool lost = false;
   Call call{.doing = "append to", .uri = uri, .method = "POST", .operation = "APPEND"};
@@ -106,10 +106,10 @@ void WebHdfs::Rename(const std::string& from, const std::string& to) {
 
 void WebHdfs::Replace(const std::string& from, const std::string& to, bool has_target) {
   if (RenameOnce(from, to, "OVERWRITE")) return;
-  // HttpFS does not support this option and returns false if the new name exists.
+  // HttpFS does not support OVERWRITE and returns false if `to` exists.
   const std::string aside = TemporaryFor(to);
-  // From here to the second rename there is no file with the name. If the second rename fails, the
-  // old file gets its name back.
+  // From here to the second rename, no file is named `to`. If the second rename fails, the old file
+  // gets its name back.
   has_target = has_target && RenameOnce(to, aside, "NONE");
   std::string why = "the server rejects it; does the new name's folder exist?";
   ErrorCode code = ErrorCode::kInvalidArgument;

@@ -1,4 +1,4 @@
-// Tests servers that send invalid responses.
+// Tests of the WebHDFS client with servers that send invalid responses.
 #include <gmock/gmock.h>
 
 #include "hearth/base/error.h"

@@ -140,12 +140,12 @@ TEST_F(WebHdfsTest, ErrorsSayWhatToDo) {
   error = refused(403, "InvalidToken", "token (owner=alice) is expired");
   EXPECT_EQ(error.code(), ErrorCode::kPermissionDenied);
   EXPECT_THAT(error.message(), HasSubstr("expired"));
-  // A NameNode with Kerberos wraps the exception.
+  // A NameNode with Kerberos wraps the InvalidToken exception in a SecurityException.
   error = refused(403, "SecurityException",
                   "Failed to obtain user group information: org.apache.hadoop.security.token."
                   "SecretManager$InvalidToken: Token for real user: , can't be found in cache");
   EXPECT_THAT(error.message(), HasSubstr("max-lifetime"));
-  // In a path, the same text is not the class of an exception.
+  // In a path, the name of an exception's class does not change the error.
   error = refused(404, "FileNotFoundException", "File /GSSException/$InvalidToken does not exist");
   EXPECT_EQ(error.code(), ErrorCode::kNotFound);
   error =

@@ -103,8 +103,9 @@ std::vector<Point> ReadEvents(std::string_view bytes, const std::string& name) {
     while (const auto record = records.Next()) {
       Event event = EventOf(*record);
       any = true;
-      // As in TensorBoard, the start of a session drops earlier records of this and later steps,
-      // which belong to a rewound attempt. Texts are kept, because they explain the restart.
+      // As in TensorBoard, the start of a session drops the earlier points whose step is not below
+      // the session's, because they belong to a rewound attempt. Texts are kept, because they
+      // explain the restart.
       if (event.starts) {
         std::erase_if(points,
                       [&](const Point& p) { return p.text.empty() && p.step >= event.step; });

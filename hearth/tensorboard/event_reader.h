@@ -1,4 +1,5 @@
-// Reads event files: those of EventWriter, and files of other programs if their scalars are plain.
+// Reads event files: those of EventWriter, and those of other programs if they store scalars as
+// simple_value.
 #pragma once
 
 #include <string>

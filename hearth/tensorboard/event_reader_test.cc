@@ -46,7 +46,7 @@ TEST_F(EventReaderTest, ARestartDropsPointsButNotTexts) {
   EXPECT_EQ(steps, (std::vector<int64_t>{10, 20, 30, 21}));
 }
 
-// Such a file results from a run that is still writing, or from a full disk.
+// A damaged end results from a run that is still writing, or from a full disk.
 TEST_F(EventReaderTest, ADamagedFileIsReadUpToTheDamage) {
   EventWriter writer(folder_, 1);
   for (int64_t step : {1, 2, 3}) writer.Add(Point{.step = step, .tag = "a", .value = 1});

@@ -71,8 +71,8 @@ std::string FileName(double now) {
 
 }  // namespace
 
-// Buffers whole records and writes them in one call in Flush(), so readers do not see partial
-// records.
+// An output file that buffers whole records and writes them in one call in Flush(), so readers do
+// not see partial records.
 class EventWriter::File : public formats::ByteSink {
  public:
   explicit File(const std::string& uri) : path_(uri) {
@@ -113,7 +113,8 @@ EventWriter::EventWriter(const std::string& folder, double now)
   auto file = std::make_unique<File>(path_);
   file_ = file.get();
   records_ = std::make_unique<formats::TfRecordWriter>(std::move(file));
-  // TensorBoard requires this as the first record. The flush makes the file recognizable at once.
+  // TensorBoard requires the version as the first record. The flush makes the file recognizable at
+  // once.
   Put(now, 0, Wrapped(event_fields::kVersion, "brain.Event:2"));
   Flush();
 }

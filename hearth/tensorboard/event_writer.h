@@ -18,8 +18,8 @@ struct GraphNode {
   std::vector<std::string> inputs;
 };
 
-// Not thread-safe. On a local disk, readers can see data after Flush(). A remote file does not
-// exist before Finish().
+// Writes one event file. Not thread-safe. On a local disk, readers can see data after Flush(). A
+// remote file does not exist before Finish().
 class EventWriter {
  public:
   // Creates a file with a new name in `folder`, which is a path or URI and is created if it is
@@ -32,7 +32,7 @@ class EventWriter {
   void AddGraph(std::span<const GraphNode> nodes, double at);
   // Makes readers drop all points after iteration `step`.
   void Rewind(int64_t step, double at);
-  // Throws the error of a failed write.
+  // Writes the buffered records. Throws if that fails.
   void Flush();
   void Finish();
 

@@ -82,7 +82,7 @@ RunRecord::Change RunRecord::ChangeOf(const json& event, double now) {
     // A restart continues from an earlier snapshot and computes later points again.
     if (iteration < step_) change.back_to = iteration;
     step_ = iteration;
-    // Added again, because rewinding drops these points, too.
+    // The number of restarts is added again, because rewinding drops its earlier points, too.
     if (restarts_ > 0) Add("run/restarts", static_cast<double>(restarts_), &change.points);
     if (change.back_to) invalid_rows_ = 0;
   } else if (kind == "progress") {
@@ -133,7 +133,7 @@ void RunRecord::TakeReport(const json& event, std::vector<Point>* points) {
 }
 
 void RunRecord::Write(const Change& change, const json& event, double now) {
-  // Written first, because readers drop the points before the rewind but not those after it.
+  // The rewind is written first, because readers drop the points before it but not those after it.
   if (change.back_to) Try([&] { file_->Rewind(*change.back_to, now); });
   const std::string kind = event.value("event", "");
   if (kind == "histogram") Try([&] { file_->Add(HistogramOf(event, now)); });

@@ -14,9 +14,10 @@
 
 namespace hearth::tensorboard {
 
-// Tags of metrics: OUTPUT/train and OUTPUT/test (with "/0", "/1" ... if an output has several
-// values), run/smoothed_loss, run/learning_rate, run/images_per_s, run/invalid_rows, run/restarts,
-// and as shares of the time rankN/compute, rankN/rows_wait and rankN/ranks_wait. Tag of texts:
+// Converts the events of one training run to points and writes them to an event file. Tags of
+// metrics: OUTPUT/train and OUTPUT/test (with "/0", "/1" ... if an output has several values),
+// run/smoothed_loss, run/learning_rate, run/images_per_s, run/invalid_rows, run/restarts, and, as
+// shares of the time, rankN/compute, rankN/rows_wait and rankN/ranks_wait. Tag of texts:
 // run/messages. A "report" event, {"step", "values": {tag: number or null}}, contains its own tags
 // and step.
 class RunRecord {

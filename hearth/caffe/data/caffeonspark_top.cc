@@ -39,7 +39,7 @@ CaffeOnSparkTop::CaffeOnSparkTop(const Param::TopBlob& param, Phase phase, bool 
     dims = {images_->output().channels, images_->output().height, images_->output().width};
   }
   row_shape_.assign(dims.begin(), dims.begin() + param.sample_num_axes());
-  // CheckValues rejects 0, which stands for a missing or too large size.
+  // If the size is missing or too large, count_ becomes 0, which CheckValues rejects.
   count_ = CountOf(row_shape_).value_or(0);
   CheckValues();
 }
@@ -106,11 +106,11 @@ void CaffeOnSparkTop::ReadArray(const batch::ColumnView& column, int64_t row, fl
   const auto count = static_cast<int64_t>(values.size());
   Require(count <= count_, ErrorCode::kDataLoss,
           "column '{}' has {} values, more than the {} of its top", column.name(), count, count_);
-  // `out` still holds values of an earlier batch. CaffeOnSpark keeps them after a shorter array;
-  // here they are overwritten with zeros.
+  // `out` still contains the values of an earlier batch. After a shorter array, CaffeOnSpark leaves
+  // them in place; here they are overwritten with zeros.
   std::fill(std::copy(values.begin(), values.end(), out), out + count_, 0.0f);
   if (count == count_) return;
-  // The flag is needed because several threads read rows.
+  // Only the first short row is logged. Several threads read rows, so this needs a once_flag.
   std::call_once(*padding_logged_, [&] {
     log::Warning(
         "Column '{}' has {} values for the {} of its top: shorter rows are padded with zeros",

@@ -11,7 +11,7 @@
 
 namespace hearth::caffe {
 
-// Immutable after construction and thread-safe.
+// One top of a CoSData layer. Immutable after construction and thread-safe.
 class CaffeOnSparkTop {
  public:
   // Throws kInvalidArgument, naming the top, for fields that contradict each other.
@@ -21,8 +21,8 @@ class CaffeOnSparkTop {
   const Shape& row_shape() const { return row_shape_; }
   bool transposed() const { return param_.transpose(); }
 
-  // Like RowBatches::ReadRow, for this top. Arrays shorter than the top are padded with zeros, and
-  // the first one is logged.
+  // Like RowBatches::ReadRow, but for this top only. Pads an array that is shorter than the top
+  // with zeros, and logs this for the first such array.
   void Read(const dataset::Minibatch::Row& row, uint64_t seed, float* out) const;
 
  private:

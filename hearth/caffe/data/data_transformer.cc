@@ -24,8 +24,8 @@ DataTransformer::DataTransformer(const TransformationParameter& param, Phase pha
   if (param.has_mean_file()) mean_ = ReadMeanFile(param.mean_file());
 }
 
-// The forced mode, if any; otherwise the mode with `channels` channels. If `channels` is neither 1
-// nor 3, images keep their channels.
+// Returns the forced mode, if any; otherwise gray for 1 channel and color for 3. For other numbers,
+// images keep their channels.
 image::ColorMode DataTransformer::color_mode(int64_t channels) const {
   if (force_color_ || (!force_gray_ && channels == 3)) return image::ColorMode::kColor;
   if (force_gray_ || channels == 1) return image::ColorMode::kGray;

@@ -32,7 +32,7 @@ class DataTransformer {
   // Reads the mean file. Throws kInvalidArgument for mutually exclusive fields.
   DataTransformer(const TransformationParameter& param, Phase phase);
 
-  // The color mode in which images are decoded for a net with that many channels.
+  // The color mode in which images are decoded for a net whose input has `channels` channels.
   image::ColorMode color_mode(int64_t channels) const;
 
   // Number of output rows or columns for `size` input rows or columns.
@@ -46,8 +46,8 @@ class DataTransformer {
   // Returns true if Choose uses random numbers.
   bool is_random() const { return mirror_ || (crop_ > 0 && phase_ == TRAIN); }
 
-  // Chooses how to transform one image. It is mirrored at random in both phases, and cropped at
-  // random in TRAIN but at the center in TEST.
+  // How one image is transformed. Choose() mirrors images at random in both phases, and crops them
+  // at random in TRAIN but at the center in TEST.
   struct Choice {
     int64_t top = 0, left = 0;
     bool mirror = false;
@@ -56,8 +56,8 @@ class DataTransformer {
   // The center crop, not mirrored. For transformers with is_random() == false.
   Choice Centre(int64_t height, int64_t width) const;
 
-  // Writes channels x OutputSize(height) x OutputSize(width) floats. The image must pass
-  // RequireFits.
+  // Writes channels x OutputSize(height) x OutputSize(width) floats. RequireFits must have accepted
+  // the image's size.
   void Transform(const PixelView<uint8_t>& image, const Choice& choice, float* out) const;
   void Transform(const PixelView<float>& image, const Choice& choice, float* out) const;
   // Transforms with the random choices that follow from `seed`. Throws like RequireFits.

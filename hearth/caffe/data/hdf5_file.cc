@@ -29,17 +29,17 @@ Hdf5Handle SpaceOf(const Shape& shape) {
 // The step, in bytes, by which a file in memory grows.
 constexpr size_t kMemoryStep = 1 << 20;
 
-// A file may claim values that it does not contain, which the HDF5 library then fills in. Up to
-// 2^20 values are always accepted, since writers may leave that many labels unwritten if all are
-// zero. Beyond that, each stored byte allows 1,100 values, because deflate expands one byte to at
-// most 1,032.
+// Limits for the size that a dataset claims, because the HDF5 library fills in values that the file
+// does not contain. Up to 2^20 values are always accepted, since writers may leave that many labels
+// unwritten if all are zero. Beyond that, each stored byte allows 1,100 values, because deflate
+// expands one byte to at most 1,032.
 constexpr int64_t kAlwaysTaken = 1 << 20;
 constexpr uint64_t kMaxValuesPerByte = 1100;
 
-// In bytes. Caffe's only text is the name of the weights file in a solver's state.
+// In bytes. The only text in Caffe's files is the name of the weights file in a solver's state.
 constexpr size_t kLongestText = 1 << 16;
 
-// The HDF5 library calls this before it follows a link to another file.
+// The HDF5 library calls this before it follows a link to another file. -1 makes it fail.
 herr_t RefuseLink(const char*, const char*, const char*, const char*, unsigned*, hid_t, void*) {
   return -1;
 }
@@ -80,8 +80,8 @@ class Hdf5File::Impl {
           Hdf5Reason());
   }
 
-  // Also returns false if a group on the path is missing. Checks each prefix, because H5Lexists
-  // fails for a path whose parent does not exist.
+  // Returns true if there is an object with this path. Checks each prefix of the path, because
+  // H5Lexists fails for a path whose parent does not exist.
   bool Has(const std::string& path) const {
     for (size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
       if (H5Lexists(file_.get(), path.substr(0, end).c_str(), WithinTheFile()) <= 0) {
@@ -264,8 +264,8 @@ std::vector<std::string> Hdf5File::Children(const std::string& group) const {
     std::vector<std::string> names;
     std::string outside;  // name of a link to another file
   } found;
-  // Records a foreign link instead of throwing: an exception must not pass through the library's C
-  // code.
+  // A link to another file is recorded here and rejected later, because an exception must not pass
+  // through the library's C code.
   const H5L_iterate_t take = [](hid_t, const char* name, const H5L_info_t* link,
                                 void* out) -> herr_t {
     auto& here = *static_cast<Found*>(out);

@@ -9,9 +9,9 @@
 
 namespace hearth::caffe {
 
-// Error messages name the file and the object. The code is kNotFound for missing objects and
-// kDataLoss for unreadable data. Memory use is limited to a large multiple of the file's size,
-// whatever sizes the file claims.
+// An HDF5 file. Error messages name the file and the object. The code is kNotFound for missing
+// objects and kDataLoss for unreadable data. Memory use is limited to a large multiple of the
+// file's size, whatever sizes the file claims.
 class Hdf5File {
  public:
   // Opens a file for reading. The HDF5 library may crash on a damaged file
@@ -30,7 +30,7 @@ class Hdf5File {
   const std::string& name() const;
   bool Has(const std::string& path) const;
   bool IsGroup(const std::string& path) const;
-  // Identifies a group or dataset: equal for all names that links give it.
+  // A string that identifies a group or dataset: the same for all names that links give the object.
   std::string Identity(const std::string& path) const;
   // Names of a group's members, in alphabetical order. Throws if a member is a link to another
   // file.

@@ -13,11 +13,12 @@ std::mutex& Hdf5Mutex() {
 
 }  // namespace
 
-// The setting is per thread, so each lock turns the error output off for its thread.
+// HDF5's error output is a setting of each thread, so each lock turns it off for the current
+// thread.
 Hdf5Lock::Hdf5Lock() : guard_(Hdf5Mutex()) { H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr); }
 
 std::string Hdf5Reason() {
-  // Walking upwards starts at the innermost function, whose entry names the cause.
+  // H5E_WALK_UPWARD starts at the innermost function, whose entry names the cause.
   std::string reason;
   const H5E_walk2_t take = [](unsigned, const H5E_error2_t* error, void* out) -> herr_t {
     auto& text = *static_cast<std::string*>(out);

@@ -6,7 +6,8 @@
 
 namespace hearth::caffe {
 
-// Must be held during each call, because only some builds of the library are thread-safe.
+// A process-wide lock for the HDF5 library. It must be held during each call, because only some
+// builds of the library are thread-safe.
 class Hdf5Lock {
  public:
   // Also turns off the library's error output to stderr for this thread.
@@ -16,7 +17,8 @@ class Hdf5Lock {
   std::lock_guard<std::mutex> guard_;
 };
 
-// ": " and the library's message on this thread's last failed call; empty if there is none.
+// Returns ": " and the library's message for the last failed call of this thread, or "" if there is
+// none.
 std::string Hdf5Reason();
 
 }  // namespace hearth::caffe

@@ -9,14 +9,15 @@ namespace hearth::caffe {
 
 // A line of a list file.
 struct ListedImage {
-  std::string path;  // as written in the file; may contain blanks
+  std::string path;  // relative or absolute, as in the list file; may contain blanks
   int32_t label = 0;
 };
 
-// Throws kInvalidArgument "file:line: ..." for a line without a label, and for an empty list.
+// Reads a list file. Throws kInvalidArgument "file:line: ..." for a line without a label, and for
+// an empty list.
 std::vector<ListedImage> ReadImageList(const std::string& uri);
 
-// The lines of a text file without leading and trailing blanks. Empty lines are left out.
+// Returns the lines of a text file, without leading and trailing blanks and without empty lines.
 std::vector<std::string> ReadLines(const std::string& uri);
 
 }  // namespace hearth::caffe

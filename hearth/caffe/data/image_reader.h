@@ -18,8 +18,8 @@ struct ImageSize {
   bool operator==(const ImageSize&) const = default;
 };
 
-// Each Read function writes output().count() floats. Its random choices depend on `seed` only. It
-// throws kDataLoss, with the reason, for an invalid image.
+// Reads images for one top. Each Read function writes output().count() floats and makes random
+// choices that depend on `seed` only. It throws kDataLoss, with the reason, for an invalid image.
 class ImageReader {
  public:
   // Each image must have the size `input`, unless `resize` is set: then it is resized to `input`.
@@ -28,11 +28,11 @@ class ImageReader {
 
   const ImageSize& output() const { return output_; }
 
-  // A JPEG or PNG file.
+  // Reads a JPEG or PNG file.
   void ReadEncoded(std::string_view bytes, uint64_t seed, float* out) const;
-  // One byte per value, in the order channels, rows, columns.
+  // Reads an image with one byte per value, in the order channels, rows, columns.
   void ReadRaw(std::string_view bytes, ImageSize size, uint64_t seed, float* out) const;
-  // One float per value, in the same order. These images are never resized.
+  // Reads an image with one float per value, in the same order. Such an image is never resized.
   void ReadFloats(std::span<const float> values, ImageSize size, uint64_t seed, float* out) const;
 
  private:

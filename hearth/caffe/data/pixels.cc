@@ -45,7 +45,7 @@ void Pixels::Transform(const DataTransformer& transformer, uint64_t seed, float*
     return transformer.TransformBySeed(ViewOf(*image), seed, out);
   }
   const Datum& datum = std::get<Datum>(values_);
-  // The values are in the order channels, rows, columns: bytes, or else float_data.
+  // The values, bytes or else float_data, are in the order channels, rows, columns.
   const auto planes = [&](const auto* values) {
     using T = std::remove_cvref_t<decltype(*values)>;
     transformer.TransformBySeed(

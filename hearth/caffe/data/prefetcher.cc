@@ -24,7 +24,7 @@ Prefetcher::~Prefetcher() {
     const std::lock_guard lock(mutex_);
     stop_ = true;
   }
-  // thread_ is the last member, so it is joined before the others are destroyed.
+  // thread_ is the last member, so the thread is joined before the other members are destroyed.
   changed_.notify_all();
 }
 
@@ -33,8 +33,8 @@ Prefetcher::~Prefetcher() {
 // being filled, and one more is in use.
 const DataBatch& Prefetcher::Next() {
   std::unique_lock lock(mutex_);
-  // Waits until a requested epoch has begun; before that, `full_` and `over_` describe the old
-  // epoch.
+  // If NextEpoch() was called, waits until that epoch has begun; before, `full_` and `over_`
+  // describe the old epoch.
   changed_.wait(lock,
                 [this] { return error_ || (next_epochs_ == 0 && (!full_.empty() || over_)); });
   // Batches that were read before a failure are delivered before the error.
@@ -56,8 +56,8 @@ const DataBatch& Prefetcher::Next() {
 void Prefetcher::NextEpoch() {
   const std::lock_guard lock(mutex_);
   if (error_) std::rethrow_exception(error_);
-  // The thread may be filling a batch of the old epoch; it discards this batch when it sees the
-  // request.
+  // The thread may still be filling a batch of the old epoch; it discards that batch when it sees
+  // that next_epochs_ is positive.
   ++next_epochs_;
   for (auto& batch : full_) free_.push_back(std::move(batch));
   full_.clear();
@@ -69,15 +69,15 @@ void Prefetcher::Run() {
   try {
     while (RunOnce(lock)) changed_.notify_all();
   } catch (...) {
-    // If the source threw, the lock is not held.
+    // The lock is not held if the source threw.
     if (!lock.owns_lock()) lock.lock();
     error_ = std::current_exception();
     changed_.notify_all();
   }
 }
 
-// Returns false when the thread must stop. Releases the lock while the source works, which may take
-// long; only this thread calls the source.
+// Handles one request or fills one batch. Returns false when the thread must stop. Releases the
+// lock while the source works, which may take long; only this thread calls the source.
 bool Prefetcher::RunOnce(std::unique_lock<std::mutex>& lock) {
   changed_.wait(lock, [this] { return stop_ || next_epochs_ > 0 || (!over_ && !free_.empty()); });
   if (stop_) return false;

@@ -31,7 +31,7 @@ struct DataBatch {
   };
 
   std::vector<Top> tops;
-  std::vector<InvalidRow> invalid_rows;  // other rows replaced them
+  std::vector<InvalidRow> invalid_rows;  // the batch contains other rows instead
   // The valid rows that were read, for layers that read rows.
   dataset::Minibatch rows;
 };
@@ -40,15 +40,16 @@ struct DataBatch {
 class BatchSource {
  public:
   virtual ~BatchSource() = default;
-  // Fills `batch`, which is empty or was used before. Returns false at the end of the epoch. This
-  // last batch is still delivered, because it may contain invalid rows. After that, only
-  // NextEpoch() continues.
+  // Fills `batch`, which is empty or was used before. Returns false at the end of the epoch; the
+  // batch is then the last one of the epoch and is delivered even if it is empty, because it may
+  // contain invalid rows. After that, Fill is not called again before NextEpoch().
   virtual bool Fill(DataBatch* batch) = 0;
   virtual void NextEpoch() {}
 };
 
-// All calls must come from one thread. These calls and the destructor may wait until the source
-// finishes a batch: until its deadline, or until a file is read. Not movable.
+// Fills batches of a BatchSource on a separate thread. All calls must come from one thread. These
+// calls and the destructor may wait until the source finishes a batch: until its deadline, or until
+// a file is read. Not movable.
 class Prefetcher {
  public:
   // Keeps up to `depth` batches ready.

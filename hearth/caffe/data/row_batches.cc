@@ -20,7 +20,7 @@ bool RowBatches::Fill(DataBatch* batch) {
   for (size_t t = 0; t < batch->tops.size(); ++t) {
     batch->tops[t].values.resize(options_.row_sizes[t] * options_.batch_size);
   }
-  // Repeats until invalid rows have been replaced.
+  // Each iteration may drop invalid rows, which the next one replaces.
   while (batch->rows.size() < options_.batch_size) {
     const int64_t first = batch->rows.size();
     if (!TakeRows(batch)) break;
@@ -48,8 +48,8 @@ bool RowBatches::TakeRows(DataBatch* batch) {
       std::min(pending_.size() - pending_position_, options_.batch_size - rows.size());
   const auto first = pending_.rows.begin() + pending_position_;
   rows.rows.insert(rows.rows.end(), first, first + count);
-  // Rows point into the source's memory, which these owners keep alive. If a source's minibatch is
-  // split between two batches, both hold all of its owners.
+  // Rows point into the source's memory, which the owners in keep_alive keep alive. If a source's
+  // minibatch is split between two batches, both contain all of its owners.
   rows.keep_alive.insert(rows.keep_alive.end(), pending_.keep_alive.begin(),
                          pending_.keep_alive.end());
   pending_position_ += count;
@@ -89,7 +89,7 @@ void RowBatches::ReadRows(int64_t first, DataBatch* batch) {
   rows_taken_ += count;
 }
 
-// Removes invalid rows and their values; the others keep their order.
+// Removes invalid rows and their values. The other rows keep their order.
 void RowBatches::DropInvalidRows(int64_t first, const std::vector<std::string>& reasons,
                                  DataBatch* batch) {
   std::vector<dataset::Minibatch::Row>& rows = batch->rows.rows;

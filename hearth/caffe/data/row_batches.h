@@ -12,11 +12,12 @@
 
 namespace hearth::caffe {
 
-// An invalid row is dropped from all columns, reported in the batch, and replaced by the next row.
+// Batches of valid rows. An invalid row is dropped from all tops, reported in the batch, and
+// replaced by the next row.
 class RowBatches : public BatchSource {
  public:
   // Writes one row's values into each top. Called from several threads. `seed` is different for
-  // each row and depends only on the options' seed, the epoch and the row's position in it.
+  // each row and depends only on Options::seed, the epoch and the row's position in the epoch.
   // kDataLoss marks a row as invalid; any other error ends the stream.
   using ReadRow = std::function<void(const dataset::Minibatch::Row& row, uint64_t seed,
                                      const std::vector<float*>& tops)>;

@@ -83,7 +83,8 @@ TEST(RowBatches, EndsTheEpochIfAllRowsAreInvalid) {
   EXPECT_EQ(prefetcher.Next().invalid_rows.size(), 0u);
 }
 
-// Records the sizes of requests, which must be equal for a distribution over several devices.
+// A source that records how many rows are requested. All requests must be equal, so that rows can
+// be distributed over several devices.
 class CountingSource : public dataset::MinibatchSource {
  public:
   int64_t Next(int64_t max_rows, dataset::Minibatch* out) override {

@@ -7,10 +7,10 @@
 
 namespace hearth::caffe {
 
-// The row's name: the text of its column `id` or `SampleID`, or else `number` in eight digits.
+// The name of a row: the text of its column `id` or `SampleID`, or else `number` in eight digits.
 std::string RowId(const dataset::Minibatch::Row& row, int64_t number);
 
-// The column that contains the row's value. Throws kDataLoss, naming the column, if the value is
+// Returns the column `name` of a row. Throws kDataLoss, naming the column, if the row's value is
 // null.
 const batch::ColumnView& ColumnWithValue(const dataset::Minibatch::Row& row, std::string_view name);
 
@@ -18,7 +18,8 @@ const batch::ColumnView& ColumnWithValue(const dataset::Minibatch::Row& row, std
 // array<byte>).
 bool HoldsBytes(const batch::ColumnView& column);
 
-// The row's value as a number; a text is parsed. Throws kDataLoss if it is not a number.
+// The value in a row of the column, as a number; a text is parsed. Throws kDataLoss if it is not a
+// number.
 float NumberAt(const batch::ColumnView& column, int64_t row);
 
 }  // namespace hearth::caffe

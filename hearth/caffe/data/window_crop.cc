@@ -8,8 +8,8 @@ namespace {
 
 int64_t Round(float value) { return static_cast<int64_t>(std::round(value)); }
 
-// One axis of a window with its context. Clips it at the image's borders, and scales the remaining
-// part as the whole window would be scaled.
+// One axis of a window with its context. The constructor clips the window at the image's borders,
+// and scales the remaining part by the factor of the whole window.
 struct Axis {
   int64_t first, last, pad_before, pad_after, size;
 

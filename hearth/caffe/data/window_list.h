@@ -7,10 +7,10 @@
 
 namespace hearth::caffe {
 
-// A window in one of the list's images.
+// A window in one of the images of a WindowList.
 struct ImageWindow {
   size_t image = 0;
-  int32_t label = 0;                       // 0: background
+  int32_t label = 0;                       // 0 for background
   int32_t x1 = 0, y1 = 0, x2 = 0, y2 = 0;  // first and last pixels of the window, inclusive
 };
 
@@ -25,9 +25,9 @@ struct WindowList {
   std::vector<ImageWindow> foreground, background;
 };
 
-// A window with an overlap of at least `foreground_from` is foreground; otherwise it is background
-// if its overlap is less than `background_below`. Throws kInvalidArgument, naming the image, for
-// malformed text.
+// Reads a window file. A window with an overlap of at least `foreground_from` is foreground;
+// otherwise it is background if its overlap is less than `background_below`. Throws
+// kInvalidArgument, naming the image, for malformed text.
 WindowList ReadWindowList(const std::string& uri, float foreground_from, float background_below);
 
 }  // namespace hearth::caffe

@@ -5,7 +5,7 @@
 
 namespace hearth::caffe {
 
-// A Layer that implements it is found by dynamic_cast.
+// A data layer that can read arrays. The layer is found by a dynamic_cast from Layer.
 class ArrayInput {
  public:
   virtual ~ArrayInput() = default;

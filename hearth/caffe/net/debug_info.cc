@@ -8,7 +8,7 @@
 namespace hearth::caffe {
 namespace {
 
-// Mean of the absolute values, which Caffe's debug lines report (Net::ForwardDebugInfo,
+// Mean of the absolute values of a tensor, which Caffe's debug lines report (Net::ForwardDebugInfo,
 // Net::BackwardDebugInfo).
 double MeanMagnitude(const Tensor& values) {
   const Tensor flat = values.reshape({-1});

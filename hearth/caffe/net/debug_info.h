@@ -8,7 +8,7 @@
 
 namespace hearth::caffe {
 
-// Logs while the net runs, whenever `wanted` returns true.
+// Makes the net log its debug lines while it runs, whenever `wanted` returns true.
 void LogDebugInfo(Net& net, std::function<bool()> wanted);
 
 }  // namespace hearth::caffe

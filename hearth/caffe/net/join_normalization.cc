@@ -9,7 +9,7 @@ bool Has(const std::vector<int>& ids, int blob) {
   return std::find(ids.begin(), ids.end(), blob) != ids.end();
 }
 
-// The only layer from position `first` on that reads the blob before another layer writes it; null
+// The only layer from position `first` on that reads the blob before a layer writes it again; null
 // if there are several.
 NetLayer* OnlyReader(NetGraph& graph, size_t first, int blob) {
   NetLayer* reader = nullptr;
@@ -24,8 +24,8 @@ NetLayer* OnlyReader(NetGraph& graph, size_t first, int blob) {
   return reader;
 }
 
-// The diff of the blob between the two layers may be left unwritten only if this holds for both: a
-// layer whose Backward is skipped, or whose top is a loss, needs that diff.
+// Returns true if the layer's Backward runs and its top is not a loss. Only if this holds for both
+// layers may the diff of the blob between them be left unwritten.
 bool PassesItsGradient(const NetLayer& layer) {
   return layer.need_backward && layer.bottom.size() == 1 && layer.bottom_need_backward[0] &&
          layer.loss_weights[0] == 0;

@@ -11,7 +11,7 @@ namespace hearth::caffe {
 // Interface of a layer whose top has mean 0 and variance 1 in each channel.
 class Normalization {
  public:
-  // Gradients of the Scale layer's parameters.
+  // Gradients of the parameters of the Scale layer that reads the top.
   struct Gradients {
     Tensor scale, bias;  // one value per channel
   };
@@ -33,8 +33,8 @@ class ScalesNormalized {
   virtual void set_normalization(Normalization* normalization) = 0;
 };
 
-// For each Scale layer that is the only reader of a normalization's top, sets that normalization.
-// The diff of the blob between the two layers is then never written.
+// Joins each normalization layer to the Scale layer after it, if that is the only reader of its
+// top. The diff of the blob between the two layers is then never written.
 void JoinNormalizations(NetGraph& graph);
 
 }  // namespace hearth::caffe

@@ -1,4 +1,5 @@
-// Building a net takes time proportional to its number of layers, even for very many layers.
+// Tests that building a net takes time proportional to its number of layers, even for very many
+// layers.
 #include <gtest/gtest.h>
 
 #include <ctime>
@@ -10,8 +11,8 @@ namespace hearth::caffe {
 namespace {
 
 constexpr int kLayers = 20000;
-// Processor time, which does not depend on other processes. A loop over all layers for each layer
-// takes longer.
+// A limit for processor time, which does not depend on other processes. It is exceeded if building
+// a net runs a loop over all layers for each layer.
 constexpr double kMaxSeconds = 6;
 
 // A net of a data layer and many copies of `layer`, in which {0} is replaced with the copy's number

@@ -56,9 +56,9 @@ class Layer {
   bool gates_bottom() const { return gates_bottom_; }
   void set_gates_bottom(bool value) { gates_bottom_ = value; }
 
-  // For layers that are fed by rows (MemoryData, CoSData): reads the next minibatch and returns its
-  // number of rows, which Forward then delivers. Returns 0 at the end of the epoch; Forward must
-  // then not be called. Returns nullopt if the layer is not fed.
+  // Reads the next minibatch, if the layer is fed by rows (MemoryData, CoSData), and returns its
+  // number of rows, which the next Forward delivers. Returns 0 at the end of the epoch; Forward
+  // must then not be called. Returns nullopt if the layer is not fed.
   virtual std::optional<int64_t> Fetch() { return std::nullopt; }
   // The valid rows of the last Fetch, in the order of the tops; used to name results. Valid until
   // the next Fetch. Null if the layer is not fed.
@@ -82,7 +82,7 @@ class Layer {
  protected:
   const NetContext& context() const { return context_; }
   // True if the layer should compute with ATen's kernels on the blobs' device_data() and
-  // device_diff(). Layers that do not support a device always use the host's copies.
+  // device_diff(). Layers that do not support a device ignore this and use the host's copies.
   bool on_device() const { return context_.device.separate; }
 
   LayerParameter param_;

@@ -10,9 +10,9 @@
 
 namespace hearth::caffe {
 
-// Registry of the layer types. Each file in layers/ defines a function that adds its types, and the
-// build generates the list of these functions from the file names. Static constructors are not
-// used.
+// Registry of the layer types. Each file in layers/ defines a function that registers its types.
+// The build generates the list of these functions from the file names, so no static constructors
+// are needed.
 class LayerRegistry {
  public:
   using Factory = std::function<std::unique_ptr<Layer>(const LayerParameter&, const NetContext&)>;

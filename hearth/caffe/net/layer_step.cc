@@ -22,8 +22,8 @@ std::string ShapesOf(const Blobs& blobs) {
   return text.empty() ? "none" : text;
 }
 
-// A crash may happen in a thread that a layer has started and that has recorded no step. The last
-// step of any thread is the best guess then.
+// If a thread that a layer has started crashes, it may have recorded no step. The last step of any
+// thread is the best guess then.
 thread_local LayerStep this_threads_step;
 std::atomic<const Layer*> last_layer{nullptr};
 std::atomic<const char*> last_doing{""};
@@ -75,7 +75,7 @@ void RethrowFromLayer(const Layer& layer, const char* doing, const Blobs& bottom
 }
 
 void LayerSpan::Draw() const noexcept {
-  // Excludes most calls of Fetch, which do nothing.
+  // Longer than most calls of Fetch, which do nothing.
   constexpr auto kShortest = std::chrono::microseconds(2);
   const auto end = timeline::Clock::now();
   if (begin_ == timeline::Clock::time_point() || end - begin_ < kShortest) return;

@@ -10,14 +10,14 @@ namespace hearth::caffe {
 // an error of the tensor library, the message includes the shapes of `bottoms`.
 [[noreturn]] void RethrowFromLayer(const Layer& layer, const char* doing, const Blobs& bottoms);
 
-// The step of a layer that a thread is executing. Crash reports read it, possibly in a signal
-// handler.
+// What a thread is executing: a layer, and the function that it runs. Crash reports read this,
+// possibly in a signal handler.
 struct LayerStep {
   const Layer* layer = nullptr;
   const char* doing = "";
 };
-// The step of this thread. In a thread without a step, such as a worker of the tensor library, the
-// most recent step of any thread.
+// Returns the step of this thread. If this thread has none, such as a worker of the tensor library,
+// returns the most recent step of any thread.
 LayerStep CurrentLayerStep() noexcept;
 
 // Sets the step of this thread while the object exists.
@@ -32,7 +32,8 @@ class LayerStepScope {
   const LayerStep before_;
 };
 
-// Adds the step to the timeline, unless it is too short to be of interest.
+// Adds its lifetime to the timeline as a step of the layer, unless it is too short to be of
+// interest.
 class LayerSpan {
  public:
   LayerSpan(const Layer& layer, const char* doing) noexcept : layer_(layer), doing_(doing) {

@@ -22,20 +22,20 @@ enum class ChannelsLast { kNo, kSame, kAny };
 // Properties of a layer that the net and the solver use. They depend only on its LayerParameter.
 struct LayerTraits {
   Arity arity = {};
-  bool is_loss = false;          // its first top has the default loss_weight 1
+  bool is_loss = false;          // the layer's first top has the default loss_weight 1
   bool allows_in_place = false;  // a top may be the same blob as a bottom
   bool automatic_tops = false;   // the net adds tops that are missing in the prototxt
-  bool is_net_input = false;     // its tops are the net's inputs
+  bool is_net_input = false;     // the layer's tops are the net's inputs
   // Bottoms that get no gradient even with force_backward, such as labels.
   std::vector<int> never_forced = {};
   ChannelsLast channels_last = ChannelsLast::kNo;
 
-  // Like ReLU, the layer passes the gradient of its top on where its bottom is positive; the other
-  // gradients are zero.
+  // True if the layer, like ReLU, passes the gradient of its top on where its bottom is positive.
+  // The rest of its bottom's gradient is zero.
   bool gated_by_sign = false;
-  // Like max pooling, the layer copies bottom values to its top and sends the gradient back to
-  // them. So its top shows which of these values are positive, and the layer can apply the gate of
-  // a ReLU before it; see MoveReluGates().
+  // True if the layer, like max pooling, copies some values of its bottom to its top, and sends the
+  // gradient back to these values only. The top then shows which of these values are positive, so
+  // the layer can apply the gate of a ReLU before it; see MoveReluGates().
   bool can_gate_bottom = false;
 
   // The layer's parameters are running statistics, which Forward updates and gradients do not

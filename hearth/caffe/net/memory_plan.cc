@@ -47,14 +47,15 @@ void EraseUnshared(std::vector<Span>* spans) {
   std::erase_if(*spans, [](const Span& s) { return s.own || s.lowest < 0 || s.count == 0; });
 }
 
-// The spans that already have an offset, by the layers at which they are in use.
+// The spans that already have an offset, indexed by the layers at which they are in use.
 class Placement {
  public:
   explicit Placement(size_t layers) : at_(layers) {}
 
-  // Sets the lowest offset at which the span overlaps no other span. Returns false, without setting
-  // an offset, if the search takes too long. This happens in nets of many thousand blobs, most of
-  // which are always in use, so there is little to share.
+  // Sets the lowest offset at which the span overlaps no other span that is in use at the same
+  // layers. Returns false, without setting an offset, if the search takes too long. That happens in
+  // nets of many thousand blobs that are nearly all in use at all layers; they could share little
+  // memory anyway.
   bool Add(Span* span) {
     std::vector<const Span*> others;
     for (int layer = span->lowest; layer <= span->highest; ++layer) {
@@ -73,11 +74,12 @@ class Placement {
 
   static int64_t LowestOffset(const Span& span, std::vector<const Span*>* others) {
     std::sort(others->begin(), others->end(), [](const Span* a, const Span* b) {
-      return a->offset < b->offset;  // a span occurs once for each common layer
+      // `others` may contain a span several times: once for each common layer.
+      return a->offset < b->offset;
     });
     int64_t offset = 0;
-    // First fit: `offset` is after all spans so far. Tests whether the gap before `other` is large
-    // enough.
+    // First fit: `offset` is after the end of all spans so far. Each iteration tests whether the
+    // gap before `other` is large enough.
     for (const Span* other : *others) {
       if (offset + span.count <= other->offset) break;
       const int64_t end = other->offset + other->count;
@@ -90,7 +92,7 @@ class Placement {
   int64_t steps_ = 0;
 };
 
-// Allocates the memory that `spans` share. The first of them is the largest.
+// Allocates `count` floats, which `spans` share. The first span is the largest.
 Tensor TakeMemory(int64_t count, const std::vector<Span>& spans, const NetGraph& graph) {
   try {
     return Tensor::Empty({count});
@@ -144,8 +146,8 @@ MemoryPlan ShareDiffs(NetGraph& graph, const std::vector<int>& freed) {
       }
     }
   }
-  // If several blobs share a diff, as for a Reshape layer, the diff is in use over more layers than
-  // the span of each blob shows.
+  // If several blobs share a diff, such as the bottom and top of a Reshape layer, the diff is in
+  // use at more layers than the span of each blob shows.
   std::map<const void*, int> readers;
   for (const Span& span : spans) {
     const void* memory = graph.blobs[span.blobs[0]]->diff_identity();

@@ -12,7 +12,7 @@ namespace hearth::caffe {
 // The memory of a net's values or gradients, without and with sharing.
 struct MemoryPlan {
   int64_t blobs = 0;           // number of blobs that the plan covers
-  int64_t values = 0;          // number of them whose values are shared, too
+  int64_t values = 0;          // number of these blobs whose values are shared, too
   int64_t separate_bytes = 0;  // without sharing
   int64_t planned_bytes = 0;   // with sharing
 };
@@ -28,9 +28,9 @@ struct MemoryPlan {
 // share the memory of the gradients, so they are valid only while Forward runs.
 MemoryPlan ShareDiffs(NetGraph& graph, const std::vector<int>& freed);
 
-// For nets that only run forward: a blob's values are not needed after the last layer has read
-// them. Tops of layers without bottoms, loss tops, outputs of the net and the blobs in `kept` keep
-// separate memory.
+// Lets the values of blobs share memory, in a net that only runs forward: a blob's values are not
+// needed after the last layer has read them. Tops of layers without bottoms, loss tops, outputs of
+// the net and the blobs in `kept` keep separate memory.
 MemoryPlan ShareData(NetGraph& graph, const std::vector<std::string>& kept);
 
 }  // namespace hearth::caffe

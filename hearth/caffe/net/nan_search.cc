@@ -13,7 +13,7 @@ bool IsFinite(Blob& blob) {
   return std::all_of(values, values + blob.count(), [](float v) { return std::isfinite(v); });
 }
 
-// Runs the layer again if other values have overwritten its tops.
+// Runs the layer again if its tops share memory with later values, which have overwritten them.
 void RecomputeTops(Net& net, int layer) {
   const std::vector<int>& tops = net.layers()[static_cast<size_t>(layer)].top_ids;
   const auto& gone = net.short_lived();

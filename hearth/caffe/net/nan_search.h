@@ -7,10 +7,10 @@
 
 namespace hearth::caffe {
 
-// Result of the search.
+// Result of FirstNonFinite().
 struct NonFinite {
   std::string text;  // "layer 'fc6' (InnerProduct) is the first to produce a non-finite value, ..."
-  std::string layer;  // empty if no layer has a non-finite value any more
+  std::string layer;  // empty if no non-finite value is left in the net
 };
 
 // Finds the first layer, in order, with a NaN or infinity in its parameters or tops. Must be called

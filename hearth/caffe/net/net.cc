@@ -21,15 +21,15 @@
 namespace hearth::caffe {
 namespace {
 
-// Applies the rules before it inserts Splits: a layer that the rules exclude reads no blob and
-// needs no Split.
+// Applies the include and exclude rules before it inserts Splits: an excluded layer reads no blob
+// and needs no Split.
 NetParameter Prepare(const NetParameter& param, Phase phase) {
   NetParameter with_state = param;
   with_state.mutable_state()->set_phase(phase);
   return InsertSplits(FilterNet(with_state));
 }
 
-// Returns true if no layer reads a loss. Then no layer overwrites one in place, and all losses
+// Returns true if no layer reads a loss. Then no layer overwrites a loss in place, and all losses
 // still exist after the last layer.
 bool KeepsLosses(const NetGraph& graph) {
   std::set<int> read;
@@ -90,7 +90,8 @@ Net::~Net() = default;
 
 void Net::PlanMemory(const NetContext& context, bool debug_info) {
   PlanLayouts(graph_);
-  // The net's debug lines report the diffs of every layer, so diffs must not share memory then.
+  // The debug lines report the diffs of every layer, so diffs must not share memory if debug_info
+  // is set.
   if (context.share_diffs && !debug_info) {
     short_lived_ = MoveReluGates(graph_);
     diff_plan_ = ShareDiffs(graph_, short_lived_);
@@ -98,8 +99,8 @@ void Net::PlanMemory(const NetContext& context, bool debug_info) {
   if (context.share_data) data_plan_ = ShareData(graph_, context.kept_blobs);
 }
 
-// The rows of several data layers correspond by their position in the minibatch. If the numbers of
-// rows differed, rows would be paired with other rows' labels.
+// Checks that all data layers read the same number of rows. Their rows correspond by position, so
+// otherwise rows would be paired with the labels of other rows.
 std::optional<int64_t> Net::Fetch() {
   std::optional<int64_t> rows;
   for (NetLayer& layer : graph_.layers) {

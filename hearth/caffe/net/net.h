@@ -57,7 +57,7 @@ class Net {
   // From the next Forward on, multiplies the gradients, but not the returned loss, by `scale`.
   void SetLossScale(float scale) { loss_scale_ = scale; }
   void ClearParamDiffs() { params_.ClearDiffs(); }
-  // Propagates new input shapes without running the layers.
+  // Reshapes all layers, so that they follow new input shapes, without running them.
   void Reshape();
   // Registers a callback that is called before and after the Forward and the Backward of each
   // layer, with the layer's index. Several callbacks are called in the order in which they were
@@ -93,7 +93,7 @@ class Net {
   // The weight of the output in the loss; 0 if it is not a loss.
   float loss_weight(const std::string& blob_name) const;
 
-  // Blobs whose values other values overwrite during Forward.
+  // Blobs that share memory with other values, which overwrite them during Forward.
   const std::vector<int>& short_lived() const { return short_lived_; }
   // The memory saved by sharing. All zero without NetContext::share_diffs or share_data.
   const MemoryPlan& diff_plan() const { return diff_plan_; }
@@ -103,8 +103,8 @@ class Net {
 
   NetParams& params() { return params_; }
   const NetParams& params() const { return params_; }
-  // Copies the weights of layers that have the same name. Logs the names of other layers and
-  // ignores their weights.
+  // Copies the weights of layers in `trained` that have the same name as a layer of this net. Logs
+  // the names of the other layers and ignores their weights.
   void CopyTrainedLayersFrom(const NetParameter& trained);
   // Uses the weights of `other` in layers of the same name, without copying them: a TEST net uses
   // the weights of a TRAIN net. Both nets must be used by one thread.

@@ -7,8 +7,8 @@
 namespace hearth::caffe {
 namespace {
 
-// Goes from the data to the losses. A layer needs Backward if it has learned parameters, or if one
-// of its bottoms comes from a layer that needs Backward.
+// Iterates from the data to the losses. A layer needs Backward if it has learned parameters, or if
+// one of its bottoms comes from a layer that needs Backward.
 void MarkLearning(const NetParameter& param, NetGraph* graph) {
   std::vector<bool> blob_needs(graph->blobs.size(), false);
   for (size_t i = 0; i < graph->layers.size(); ++i) {
@@ -17,7 +17,7 @@ void MarkLearning(const NetParameter& param, NetGraph* graph) {
     for (size_t j = 0; j < layer.bottom_ids.size(); ++j) {
       const bool needs = blob_needs[layer.bottom_ids[j]];
       layer.need_backward = layer.need_backward || needs;
-      // propagate_down in the prototxt overrides `needs` either way.
+      // propagate_down in the prototxt takes precedence over `needs`.
       layer.bottom_need_backward.push_back(
           given.propagate_down().empty() ? needs : given.propagate_down(static_cast<int>(j)));
     }
@@ -31,8 +31,8 @@ void MarkLearning(const NetParameter& param, NetGraph* graph) {
   }
 }
 
-// Goes from the losses to the data. A layer does not run Backward if no loss depends on it, or if
-// propagate_down cuts every path from it to a loss.
+// Iterates from the losses to the data. A layer does not run Backward if no loss depends on it, or
+// if propagate_down cuts every path from the layer to a loss.
 void PruneBelowLosses(NetGraph* graph) {
   std::set<int> under_loss, skipped;
   for (auto layer = graph->layers.rbegin(); layer != graph->layers.rend(); ++layer) {

@@ -26,13 +26,13 @@ inline Precision ParsePrecision(std::string_view name) {
   return name == "bf16" ? Precision::kBfloat16 : Precision::kFloat32;
 }
 
-// Settings of a net that its user provides in addition to the prototxt.
+// Settings of a net that the program passes in addition to the prototxt.
 struct NetContext {
   Phase phase = TRAIN;
   // If the device has separate memory, blobs do not share memory: share_data has no effect, and
   // share_diffs only enables JoinNormalizations().
   ComputeDevice device;
-  // Opens the row source of a fed data layer. Empty if the net is not fed by rows.
+  // Opens the row source of a data layer that is fed by rows. Empty if the net has no such layer.
   std::function<std::shared_ptr<dataset::MinibatchSource>(const LayerParameter&)> open_source;
   // Random numbers for fillers, dropout and augmentation, shared by the net's layers.
   std::shared_ptr<Random> random;

@@ -9,8 +9,8 @@ namespace hearth::caffe {
 // layer that has both kinds of rules.
 NetParameter FilterNet(const NetParameter& param);
 
-// Returns true if `state` matches `rule`: its phase, min_level and max_level, all stages in stage,
-// and none in not_stage.
+// Returns true if `state` matches `rule`: it has the rule's phase, a level from min_level to
+// max_level, all stages in `stage`, and none in `not_stage`.
 bool StateMeetsRule(const NetState& state, const NetStateRule& rule);
 
 }  // namespace hearth::caffe

@@ -55,7 +55,8 @@ void CheckArity(const NetLayer& connected) {
       tops, bottoms);
 }
 
-// A layer must support in-place tops; otherwise it might read its bottom after writing its top.
+// Checks that a layer with an in-place top supports this; otherwise it might read its bottom after
+// writing its top.
 void CheckInPlace(const NetLayer& connected) {
   if (connected.traits.allows_in_place) return;
   const std::set<const Blob*> bottoms(connected.bottom.begin(), connected.bottom.end());
@@ -158,7 +159,7 @@ void GraphBuilder::ConnectTop(const LayerParameter& param, int index, NetLayer* 
   int id = 0;
   if (in_place) {
     id = found->second;
-    // Earlier writers of the blob are already marked.
+    // Only the blob's last writer is marked here; the earlier ones already are.
     graph_.layers[last_writer_[id]].layer->set_top_overwritten(true);
   } else {
     id = AddBlob(name);

@@ -13,7 +13,7 @@
 
 namespace hearth::caffe {
 
-// A layer of a net and its blobs.
+// A layer of a net, and the blobs that it reads and writes.
 struct NetLayer {
   std::unique_ptr<Layer> layer;
   LayerTraits traits;

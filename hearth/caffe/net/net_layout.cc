@@ -41,12 +41,12 @@ void PlanLayouts(NetGraph& graph) {
       }
     }
   }
-  // The values of an output must be in Caffe's order. `read` is not sufficient to find outputs,
-  // because an in-place layer reads its own top.
+  // The values of an output must be in Caffe's order. An output may be in `read`, because an
+  // in-place layer reads its own top.
   for (const std::string& name : graph.outputs) refused[graph.blob_ids.at(name)] = true;
   // If one blob of a group cannot be stored with channels last, the whole group stays row-major,
-  // because the layers between its blobs require one layout. So does a group that makes no layer
-  // faster.
+  // because the layers between its blobs require one layout. The group also stays row-major if
+  // channels last makes no layer faster.
   std::vector<bool> group_refused(count), group_faster(count);
   for (size_t i = 0; i < count; ++i) {
     const int group = groups.Find(static_cast<int>(i));

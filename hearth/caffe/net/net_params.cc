@@ -56,7 +56,7 @@ Tensor DeviceZeros(int64_t count, const ComputeDevice& device) {
 
 }  // namespace
 
-// The flat memory of the diffs, which is allocated when one of them is first needed.
+// The flat memory of all diffs, which is allocated when a diff is first needed.
 struct NetParams::Diffs {
   std::string net;
   int64_t count;
@@ -87,8 +87,8 @@ NetParams::NetParams(NetGraph& graph, const ComputeDevice& device)
       }
     });
   }
-  // Moves all parameters into one array, in the order of the layers. It is summed, broadcast,
-  // hashed and updated as a whole, without copies.
+  // Moves all parameters into one array, in the order of the layers. The array is summed,
+  // broadcast, hashed and updated as a whole, without copies.
   BindData(Zeros(layout_.size, graph.name));
   AllocateDiffs();
 }
@@ -176,7 +176,7 @@ void NetParams::BindData(Tensor flat) {
   for (size_t i = 0; i < learnable_.size(); ++i) {
     Blob& blob = *learnable_[i].blob;
     Tensor slice = SliceOf(data_, i);
-    slice.copy_(blob.data().view({-1}));  // keeps the values
+    slice.copy_(blob.data().view({-1}));  // keeps the values of the parameter
     blob.BindData(std::move(slice), SliceOf(on_device, i));
   }
   ShareWithOwners(&Blob::ShareData);  // replaces the values from a sharing layer's filler

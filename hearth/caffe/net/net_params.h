@@ -28,8 +28,8 @@ struct NetParam {
 // learnable ones. Owned by the net.
 class NetParams {
  public:
-  // Connects shared parameters and moves all learnable ones into one flat buffer. If the device has
-  // separate memory, there is another flat buffer in that memory.
+  // Connects shared parameters and moves all learnable parameters into one flat buffer. If the
+  // device has separate memory, also creates a flat buffer there.
   NetParams(NetGraph& graph, const ComputeDevice& device);
 
   const std::vector<NetParam>& all() const { return all_; }
@@ -37,9 +37,9 @@ class NetParams {
   const ParamLayout& layout() const { return layout_; }
   const ComputeDevice& device() const { return device_; }
 
-  // The flat float32 buffers in the order of layout(). All diffs are allocated and zeroed on first
-  // use and keep their addresses until BindDiff(). As with a blob, calling these functions
-  // invalidates the device's copy.
+  // The flat float32 buffers of all values and of all diffs, in the order of layout(). The diffs
+  // are allocated and zeroed on first use, and keep their addresses until BindDiff(). As with a
+  // blob, calling these functions invalidates the device's copy.
   const Tensor& data() const;
   const Tensor& diff();
   // The copy of all diffs in the device's memory.
@@ -49,8 +49,8 @@ class NetParams {
   void BindData(Tensor flat);
   void BindDiff(Tensor flat);
   void ClearDiffs();
-  // Uses the values of `owner`, the parameters of an equal net in another thread. The writer must
-  // ensure that no other thread reads them at the same time.
+  // Uses the values of `owner`, the parameters of an equal net in another thread. The thread that
+  // writes them must ensure that no other thread reads them at the same time.
   void ShareData(NetParams& owner);
   // Releases the data buffer. Every parameter must use the memory of another net by then.
   void ReleaseData() { data_.reset(); }

@@ -15,17 +15,17 @@
 namespace hearth::caffe {
 namespace {
 
-// One value of a blob. An in-place layer creates another value under the same name.
+// One version of a blob's value. An in-place layer creates another version under the same name.
 struct Value {
   int consumers = 0;
   int next_split = 0;  // index of the split top for the next consumer
   float loss_weight = 0;
 };
 
-// Layers overwrite the diffs of their bottoms. So if several layers read a value, each one reads a
-// copy from a Split layer, whose Backward adds the gradients. The names are the names that Caffe's
-// InsertSplits creates, because weights files and logs contain them. A loss weight counts as a
-// consumer and uses the first copy.
+// Inserts Split layers. Layers overwrite the diffs of their bottoms, so if several layers read a
+// value, each one reads a copy from a Split layer, whose Backward adds the gradients. The layers
+// get the names of Caffe's InsertSplits, because weights files and logs contain these names. A loss
+// weight counts as a consumer and uses the first copy.
 class SplitInserter {
  public:
   explicit SplitInserter(const NetParameter& param) : param_(param) { CountConsumers(); }
@@ -50,7 +50,7 @@ class SplitInserter {
 
   const NetParameter& param_;
   std::map<TopPosition, Value> values_;
-  std::map<TopPosition, TopPosition> source_;  // maps (layer, bottom) to the value that it reads
+  std::map<TopPosition, TopPosition> source_;  // maps (layer, bottom) to the top that it reads
 };
 
 void SplitInserter::CountConsumers() {
@@ -90,7 +90,7 @@ void SplitInserter::AddLayer(int index, NetParameter* result) {
       layer->set_bottom(j, fmt::format("{}_{}", SplitName(position), value.next_split++));
     }
   }
-  // AddSplit invalidates `layer`, so it is not used in the second loop.
+  // AddSplit, in the second loop, invalidates `layer`.
   bool moves_loss_weight = false;
   for (int j = 0; j < layer->top_size(); ++j) {
     const Value& value = values_[{index, j}];

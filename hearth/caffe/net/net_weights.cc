@@ -53,7 +53,7 @@ bool SharesParam(const NetLayer& layer, size_t i) {
   return i < params.size() && !params[i].name().empty();
 }
 
-// The number of parameters in `source`, including shared ones that are omitted at the end.
+// The number of parameters in `source`, including shared ones that the file omits at the end.
 size_t CountWithShared(const LayerParameter& source, const NetLayer& target) {
   size_t count = source.blobs().size();
   while (count < target.layer->blobs().size() && SharesParam(target, count)) ++count;
@@ -85,7 +85,8 @@ void RequireCommonLayer(const NetParameter& trained, const std::vector<NetLayer>
 void Net::CopyTrainedLayersFrom(const NetParameter& trained) {
   const LayersByName by_name(graph_.layers);
   RequireCommonLayer(trained, graph_.layers, by_name);
-  // Must be first: if a layer does not fit, the copy stops after it has changed other layers.
+  // ForgetWeights() is called first: if a layer does not fit, the copy stops after other layers
+  // have changed.
   ForgetWeights();
   for (const LayerParameter& source : trained.layer()) {
     const NetLayer* target = by_name.Find(source.name());
@@ -130,7 +131,7 @@ void Net::ShareTrainedLayersWith(Net& other) {
   if (shared == params_.all().size()) params_.ReleaseData();
 }
 
-// Applies to all layers, because parameters may be shared.
+// Called for all layers, even unchanged ones, because they may share parameters.
 void Net::ForgetWeights() {
   for (const NetLayer& layer : graph_.layers) layer.layer->ForgetWeights();
 }

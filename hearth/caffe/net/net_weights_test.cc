@@ -39,7 +39,8 @@ TEST(NetWeights, OfAnotherShapeAreRejected) {
       ThrowsMessage<Error>(HasSubstr("layer 'ip1' has 2 parameter(s), but the trained layer")));
 }
 
-// As in HDF5 models, weights that another layer owns may be left out, whether they are last or not.
+// As in HDF5 models, the weights that another layer owns may be missing, at the end of a layer's
+// list or before it.
 TEST(NetWeights, ThatAnotherLayerOwnsMayBeLeftOut) {
   const char* const shared =
       "layer { name: 'a' type: 'InnerProduct' bottom: 'h' top: 'a' param { name: 'w' }"

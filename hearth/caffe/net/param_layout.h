@@ -8,7 +8,7 @@ namespace hearth::caffe {
 // Offsets of the learnable parameters in a net's flat buffers. Weights, gradients and solver
 // history use the same layout, so gradients can be reduced across ranks without a copy.
 struct ParamLayout {
-  // The position of one parameter in the buffers.
+  // The position of one parameter in each buffer.
   struct Slice {
     int64_t offset;  // in floats, a multiple of kAlignment
     int64_t count;

@@ -18,14 +18,14 @@ std::vector<std::vector<NetLayer*>> FindUsers(NetGraph& graph) {
   return users;
 }
 
-// True for a layer with one bottom and one top that computes the gradient of its bottom from the
-// gradient of its top, and whose top is not a loss.
+// True for a layer with one bottom and one top whose Backward computes the gradient of its bottom,
+// and whose top is not a loss.
 bool PassesGradient(const NetLayer& layer) {
   return layer.need_backward && layer.bottom.size() == 1 && layer.top.size() == 1 &&
          layer.bottom_need_backward[0] && layer.loss_weights[0] == 0;
 }
 
-// Finds blobs that share memory with another blob, as the tops of Reshape layers do.
+// Tells which blobs share memory with another blob, as the tops of Reshape layers do.
 class SharedMemory {
  public:
   explicit SharedMemory(const NetGraph& graph) {
@@ -58,8 +58,8 @@ std::vector<int> MoveReluGates(NetGraph& graph) {
   for (size_t i = 0; i < graph.blobs.size(); ++i) {
     const int blob = static_cast<int>(i);
     const std::vector<NetLayer*>& users = all_users[i];
-    // The layer that writes the blob does not read it in Backward either, because the ReLU
-    // overwrites it in place.
+    // The blob's users must be the layer that writes it, the ReLU and the pooling layer. The first
+    // of these does not read the blob in Backward, because the ReLU overwrites it in place.
     if (users.size() != 3 || users[0]->top_ids.empty()) continue;
     const NetLayer &relu = *users[1], &pooling = *users[2];
     const bool in_place = relu.bottom_ids == relu.top_ids && users[0]->loss_weights[0] == 0;

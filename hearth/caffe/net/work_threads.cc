@@ -11,11 +11,11 @@ namespace hearth::caffe {
 namespace {
 
 constexpr int64_t kUnknown = std::numeric_limits<int64_t>::max();
-// This takes about 40 microseconds on one core. For less work, a second core may save less time
-// than it costs.
+// Multiplications that take about 40 microseconds on one core. For fewer of them, a second core may
+// save less time than it costs.
 constexpr int64_t kLeastForThreads = 1 << 20;
-// Reading and writing an element takes as long as this number of products whose operands are in the
-// cache.
+// Reading and writing an element takes as long as this number of multiplications whose operands are
+// in the cache.
 constexpr int64_t kProductsPerElement = 16;
 
 // How many times each weight of a matrix or kernel is used.

@@ -9,15 +9,15 @@
 
 namespace hearth::caffe {
 
-// Approximate number of multiplications in a pass through the layer, rather too high than too low.
-// It depends only on the shapes of bottoms and parameters, so a layer uses the same threads, and
-// therefore sums in the same order, in every run. If the shapes allow no estimate, it is the
-// largest int64_t.
+// Estimates the number of multiplications in a pass through the layer, rather too high than too
+// low. The result depends only on the shapes of bottoms and parameters, so a layer uses the same
+// number of threads, and therefore sums in the same order, in every run. If no estimate is
+// possible, returns the largest int64_t.
 int64_t WorkOf(const NetLayer& layer);
 
-// While the object exists and the layer's work is small, everything that the calling thread runs
-// with ATen, oneDNN or OpenMP uses only this thread. Kernels that are created for a number of
-// threads must be created and run under a WorkThreads for the same layer.
+// While the object exists and if the layer's work is small, makes everything that the calling
+// thread runs with ATen, oneDNN or OpenMP run on this thread alone. Kernels that are created for a
+// number of threads must be created and run under a WorkThreads for the same layer.
 class WorkThreads {
  public:
   explicit WorkThreads(const NetLayer& layer);

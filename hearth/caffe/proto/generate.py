@@ -333,7 +333,7 @@ class Generator:
 
 
 def write_if_changed(path: Path, text: str) -> None:
-    """Keeps an equal file, since a newer messages.h rebuilds half of the project."""
+    """Leaves an equal file unchanged, since a newer messages.h rebuilds half of the project."""
     if not path.exists() or path.read_text() != text:
         path.write_text(text)
 

@@ -50,7 +50,7 @@ struct SubmessageAccess {
   Message& (*add)(void* storage);  // for a singular field: the message, created if absent
 };
 
-// A field of a message type. Gives access to the field in any message of that type.
+// A field of a message type, through which it can be read and written in any message of that type.
 struct FieldDescriptor {
   const char* name;
   int32_t number;
@@ -104,7 +104,8 @@ class Message {
   virtual ~Message() = default;
   virtual const MessageDescriptor& descriptor() const = 0;
 
-  // Whether a singular field that is not a message is set, by FieldDescriptor::index.
+  // Returns whether a singular field that is not a message is set. `index` is
+  // FieldDescriptor::index.
   bool Has(uint32_t index) const { return present_[index]; }
   void SetPresent(uint32_t index, bool present) { present_[index] = present; }
 

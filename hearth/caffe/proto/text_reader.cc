@@ -128,7 +128,7 @@ void TextReader::ReadBody(const MessageDescriptor& descriptor, Message* message)
   CheckRequired(*message, tokens_.Next());
 }
 
-// Called at the end of a message, where errors about missing fields are reported.
+// Reports missing required fields. `at` is the end of the message.
 void TextReader::CheckRequired(const Message& message, const Token& at) {
   for (const FieldDescriptor& field : message.descriptor().fields) {
     if (!field.required || field.Count(message) > 0) continue;
@@ -145,8 +145,8 @@ T TextReader::ReadInteger(const FieldDescriptor& field) {
   if (token.kind != Token::kNumber) tokens_.Fail(token, expected);
   std::string_view digits = token.text;
   int base = 10;
-  // As in C, 0x starts a hexadecimal number and another 0 an octal one. from_chars does not parse
-  // prefixes.
+  // As in C, a leading 0x means hexadecimal, and any other leading 0 octal. from_chars does not
+  // parse prefixes.
   if (digits.size() > 2 && (digits[1] == 'x' || digits[1] == 'X')) {
     base = 16;
     digits.remove_prefix(2);

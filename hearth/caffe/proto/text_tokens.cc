@@ -153,7 +153,8 @@ std::string Unquote(const Token& token, const TextTokens& tokens) {
       bytes += SimpleEscape(text[i++]);
       continue;
     }
-    // \x with up to two digits, or up to three octal digits, whose value may exceed a byte.
+    // Reads \x and up to two hexadecimal digits, or up to three octal digits, which may exceed a
+    // byte.
     const bool hexadecimal = i < text.size() && (text[i] == 'x' || text[i] == 'X');
     i += hexadecimal;
     const int value = DigitsAt(text, &i, hexadecimal ? 16 : 8, hexadecimal ? 2 : 3);

@@ -30,8 +30,8 @@ std::string ValueText(const FieldDescriptor& field, const T& value) {
   if constexpr (std::is_same_v<T, std::string>) {
     return Quote(value);
   } else if constexpr (std::is_same_v<T, int32_t>) {
-    // A number without a known name is written as a number, so the value from a newer Caffe's file
-    // is preserved.
+    // An enum value without a known name is written as a number, so a value from a newer Caffe's
+    // file is preserved.
     const EnumValue* named = field.enumeration ? field.enumeration->Find(value) : nullptr;
     return named ? named->name : fmt::format("{}", value);
   } else {

@@ -22,7 +22,7 @@ enum WireType : uint32_t {
   kFixed32 = 5
 };
 
-// Limits the nesting of unknown groups. Nothing else in the formats can nest without limit.
+// Limits the nesting of unknown groups, which is the only nesting in the formats that has no limit.
 constexpr int kDeepestGroup = 64;
 
 WireType WireTypeOf(FieldType type) {
@@ -51,8 +51,8 @@ class WireReader {
     Throw(ErrorCode::kDataLoss, "{}: damaged at byte {} of {}: {} in {}", file_, at_, bytes_.size(),
           what, path_.empty() ? "the file" : path_);
   }
-  // The difference cannot wrap around, because `at_` never exceeds `end`. A sum with a damaged
-  // count could.
+  // `end - at_` cannot wrap around, because `at_` never exceeds `end`. The sum `at_ + count` could,
+  // if `count` is damaged.
   void Need(size_t count, size_t end) const {
     if (count > end - at_) Fail("unexpected end of data");
   }
@@ -152,7 +152,7 @@ T WireReader::ReadScalar(const FieldDescriptor& field, size_t end) {
     at_ += sizeof value;
     return value;
   } else {
-    // As in protobuf, only the low bits count: a negative int32 is encoded as a 64-bit number.
+    // As in protobuf, the high bits are dropped: a negative int32 is encoded as a 64-bit number.
     return static_cast<T>(Varint(end));
   }
 }

@@ -12,7 +12,7 @@ static_assert(std::endian::native == std::endian::little, "numbers are copied wi
 // are passed on without a copy.
 constexpr size_t kBufferBytes = 64 << 10;
 
-// bits / 7, rounded up; a zero also needs one byte.
+// The number of significant bits divided by 7, rounded up. A zero also needs one byte.
 size_t VarintSize(uint64_t value) {
   return (static_cast<size_t>(std::bit_width(value | 1)) + 6) / 7;
 }
@@ -86,7 +86,8 @@ size_t MessageSize(const Message& message) {
   return size;
 }
 
-// Like protobuf, writes fields in the order of their numbers, so equal messages have equal bytes.
+// Encodes messages. Like protobuf, writes fields in the order of their numbers, so equal messages
+// have equal bytes.
 class WireWriter {
  public:
   explicit WireWriter(const std::function<void(std::string_view)>& append) : append_(append) {}

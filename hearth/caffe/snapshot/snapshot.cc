@@ -57,7 +57,8 @@ void WriteState(const SolverState& state, const std::string& uri) {
 }
 
 SolverState ReadState(const std::string& uri) {
-  // Not in the try block: a file that cannot be reached is not a damaged one.
+  // ReadFile is called outside the try block, because a file that cannot be reached is not a
+  // damaged one.
   const std::string bytes = IsHdf5Name(uri) ? "" : storage::ReadFile(uri);
   try {
     SolverState state;

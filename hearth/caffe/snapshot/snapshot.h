@@ -8,14 +8,14 @@
 
 namespace hearth::caffe {
 
-// "<prefix>_iter_<iteration>.<extension>".
+// Returns "<prefix>_iter_<iteration>.<extension>".
 std::string SnapshotName(const std::string& prefix, int iteration, const std::string& extension);
 
-// Creates the folder of a file that is about to be written. It may have been removed since the
-// training began, and hours of training must not fail for that reason.
+// Creates the folder of a file that is about to be written. The folder may have been removed since
+// the training began, and hours of training must not fail for that reason.
 void MakeFolderOf(const std::string& uri);
 
-// Files whose names end in .h5 are HDF5. Damaged files throw kDataLoss.
+// Read and write files, in HDF5 if the name ends in .h5. Damaged files throw kDataLoss.
 void WriteModel(const NetParameter& model, const std::string& uri);
 NetParameter ReadModel(const std::string& uri);
 void WriteState(const SolverState& state, const std::string& uri);

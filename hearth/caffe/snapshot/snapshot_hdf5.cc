@@ -30,15 +30,15 @@ bool IsOwned(const LayerParameter& layer, size_t i, std::set<std::string>* names
 std::optional<size_t> Index(const std::string& name) {
   size_t index = 0;
   const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), index);
-  // More parameters than any layer has. A number from a damaged file must not determine the size of
-  // an allocation.
+  // No layer has that many parameters. The limit prevents a number from a damaged file from
+  // determining the size of an allocation.
   constexpr size_t kMost = 1 << 16;
   if (error != std::errc() || end != name.data() + name.size() || index > kMost) return {};
   return index;
 }
 
-// Rejects a group or dataset that has a second name. With links, a group could contain itself, or a
-// small file could describe any number of layers. Caffe writes no links.
+// Rejects files in which a group or dataset has two names. With links, a group could contain
+// itself, or a small file could describe any number of layers. Caffe writes no links.
 class SeenObjects {
  public:
   explicit SeenObjects(const Hdf5File& file) : file_(file) {}

@@ -13,7 +13,7 @@ bool IsHdf5Name(const std::string& uri);
 // Writes /data/<layer>/<i>, and /diff/<layer>/<i> if the blobs have diffs. As in Caffe, a parameter
 // that an earlier layer owns is omitted from /data. Names with a slash become nested groups.
 void WriteModelHdf5(const NetParameter& model, const std::string& uri);
-// The blobs of parameters that another layer owns have no values.
+// In the result, the blobs of parameters that another layer owns have no values.
 NetParameter ReadModelHdf5(const std::string& uri);
 
 // Writes /iter, /learned_net, /current_step and /history/<i>.

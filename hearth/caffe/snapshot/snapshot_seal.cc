@@ -95,7 +95,8 @@ json ToJson(const TrainingPosition& position) {
   return fields;
 }
 
-// Reads an integer. Training only writes values from `least` to `most`, so any other is rejected.
+// Reads the integer `name`. Training only writes values from `least` to `most`, so any other value
+// is rejected.
 int64_t NumberIn(const json& fields, const std::string& name, int64_t least, int64_t most) {
   const json& value = fields.at(name);
   const bool too_large = value.is_number_unsigned() && value.get<uint64_t>() > INT64_MAX;
@@ -134,7 +135,8 @@ RowCounts CountsFrom(const json& fields) {
   return counts;
 }
 
-// In memory, -1 stands for an unknown epoch and number of fetches, but a seal never contains it.
+// `least_position` is the least valid epoch and number of fetches: in memory, -1 means that they
+// are unknown, but a seal never contains -1.
 TrainingPosition FromJson(const json& fields, int64_t least_position) {
   TrainingPosition position;
   fields.at("run").get_to(position.run);
@@ -163,7 +165,7 @@ TrainingPosition FromJson(const json& fields, int64_t least_position) {
   return position;
 }
 
-// Returns a discarded value if the text is not JSON. The depth, which is 4 in a seal, is limited
+// Returns a discarded value if the text is not JSON. A seal has a depth of 4. The depth is limited,
 // because copying and writing JSON recurse once per level, and a damaged file may have any depth.
 json ParseShallow(const std::string& text) {
   static constexpr int kDeepest = 16;
@@ -174,14 +176,14 @@ json ParseShallow(const std::string& text) {
   return json::parse(text, check_depth, /*allow_exceptions=*/false);
 }
 
-// The seal contains a checksum of its JSON without the checksum.
+// Reads and checks a seal: its "sha256" is the checksum of its other fields.
 json ReadSeal(const std::string& uri) {
   json seal = ParseShallow(storage::ReadFile(uri));
   const bool has_hash = seal.is_object() && seal.contains("sha256") && seal["sha256"].is_string();
   Require(has_hash, ErrorCode::kDataLoss, "{} is truncated or damaged", uri);
   const std::string hash = seal["sha256"];
   seal.erase("sha256");
-  // The library sorts the keys of a JSON object, so this is the text that was hashed, whatever
+  // The JSON library sorts the keys of an object, so `text` is the text that was hashed, whatever
   // white space the file contains.
   const std::string text = seal.dump(-1, ' ', false, json::error_handler_t::replace);
   Require(hash == Sha256Hex(text), ErrorCode::kDataLoss, "{} is damaged", uri);
@@ -203,8 +205,8 @@ std::string Beside(const std::string& state, const std::string& file) {
   return storage::Join(storage::FolderOf(state), file);
 }
 
-// The run that wrote a snapshot. Empty if its seal is missing or damaged; then no other snapshot
-// can be used instead, because the run is unknown.
+// The run that wrote a snapshot. Empty if the snapshot's seal is missing or damaged; then no other
+// snapshot can be used instead, because the run is unknown.
 std::optional<std::string> RunOf(const std::string& state) {
   try {
     return ReadSeal(SealOf(state)).value("run", "");
@@ -249,14 +251,14 @@ TrainingPosition PositionFromText(const std::string& text) {
   }
 }
 
-// The seal is written after both files. If the writer dies earlier, the snapshot has no seal, or a
-// seal that does not match, and training does not resume from it.
+// The seal is written after both files. If the writer dies earlier, the snapshot has no seal, or an
+// older one that does not match, and training does not resume from it.
 void SealSnapshot(const TrainingPosition& position, const SnapshotFiles& files) {
   json seal = ToJson(position);
   seal["version"] = 1;
   seal["model"] = Describe(files.model);
   seal["state"] = Describe(files.state);
-  const auto replace = json::error_handler_t::replace;  // like ReadSeal
+  const auto replace = json::error_handler_t::replace;  // as in ReadSeal
   seal["sha256"] = Sha256Hex(seal.dump(-1, ' ', false, replace));
   storage::AtomicFile file(SealOf(files.state));
   file.Append(seal.dump(1, ' ', false, replace) + "\n");

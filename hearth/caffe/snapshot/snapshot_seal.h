@@ -10,14 +10,15 @@
 
 namespace hearth::caffe {
 
-// Numbers of rows that all ranks have read from the feed, including invalid rows (`bad`).
+// Numbers of rows that all ranks together have read from the feed. `bad` and `all_bad` count the
+// invalid ones among them.
 struct RowCounts {
   int64_t rows = 0, bad = 0;  // in this epoch
   int64_t whole_epoch = 0;    // rows of a complete epoch; 0 if no epoch has ended yet
   int64_t all_bad = 0;        // in the run so far, including validations
 };
 
-// The number of rows that a rank has read, and the rolling hash of their content.
+// The number of rows that a rank has read, and the rolling hash of their content, as in a seal.
 struct SealedRows {
   int64_t count = 0;
   uint64_t hash = 0;
@@ -32,7 +33,7 @@ struct TrainingPosition {
   int current_step = 0;  // step of a multistep learning rate
   uint64_t seed = 0;
   int ranks = 1;
-  // Position in the feed; -1 if unknown, as in snapshots written by Caffe.
+  // Position in the feed, or -1 if unknown, as for snapshots written by Caffe.
   int64_t epoch = 0, fetches = 0;
   std::vector<float> losses;  // the losses in the displayed average
   // For each rank, the number and the hash of the rows that it has read. In the first epoch these
@@ -43,7 +44,7 @@ struct TrainingPosition {
   std::string notes;                // state that the trainer needs to resume
   std::string datasets;             // versions of the datasets; empty if unknown
   std::optional<RowCounts> counts;  // absent in older seals
-  std::string seal;                 // the file that the position was read from; not written
+  std::string seal;                 // the seal from which the position was read; not written
 
   bool has_feed_position() const { return epoch >= 0; }
 };
@@ -55,7 +56,7 @@ struct SnapshotFiles {
   std::optional<TrainingPosition> position = {};
 };
 
-// Conversion to and from JSON text, to send a position to other ranks. The text includes `seal`.
+// Convert a position to and from JSON text, to send it to other ranks. The text includes `seal`.
 // PositionFromText throws kDataLoss.
 std::string PositionToText(const TrainingPosition& position);
 TrainingPosition PositionFromText(const std::string& text);
@@ -63,19 +64,19 @@ TrainingPosition PositionFromText(const std::string& text);
 // Writes the seal of `files`, which must be complete.
 void SealSnapshot(const TrainingPosition& position, const SnapshotFiles& files);
 
-// If there is a seal in the folder of the state, checks the files against it and sets the position.
-// If `model` is empty, sets it to the model that the seal names. Throws kDataLoss with the file and
+// If there is a seal next to `state`, checks both files against it and sets the position. If
+// `model` is empty, sets it to the model that the seal names. Throws kDataLoss with the file and
 // the reason, also if a field has an impossible value.
 SnapshotFiles CheckSnapshot(SnapshotFiles files);
 
-// Returns the newest intact snapshot "<prefix>_iter_<N>" of this run with N < `below`. Logs each
+// Returns the newest intact snapshot "<prefix>_iter_<N>" of `run` with N < `below`. Logs each
 // damaged snapshot that it skips.
 std::optional<SnapshotFiles> FindSnapshot(const std::string& prefix, const std::string& run,
                                           int64_t below = INT64_MAX);
 
-// Returns the snapshot itself if it is intact or was never sealed. Otherwise returns the newest
-// intact snapshot before it of the same run, and logs this. Throws if there is none, or if the seal
-// is damaged, because only an intact seal names the run.
+// Returns the snapshot `files` if it is intact or was never sealed. Otherwise returns the newest
+// intact snapshot of the same run before it, and logs this. Throws if there is none, or if the seal
+// of `files` is damaged, because only an intact seal names the run.
 SnapshotFiles WholeSnapshot(const SnapshotFiles& files);
 
 }  // namespace hearth::caffe

@@ -120,7 +120,8 @@ TEST_F(SnapshotSealTest, OfAnEarlierVersionHasNoCounts) {
   EXPECT_FALSE(CheckSnapshot(files).position->counts);
 }
 
-// The checksum is no protection here, because an attacker can compute it.
+// The seal's checksum is right in each case: it does not protect from an attacker, who can compute
+// it, too.
 TEST_F(SnapshotSealTest, AnImpossibleFieldIsRejectedByName) {
   const SnapshotFiles files = Make(7);
   const std::string whole = storage::ReadFile(path("a_iter_7.hearth.json"));

@@ -7,8 +7,8 @@
 
 namespace hearth::caffe {
 
-// Reads a model and copies the weights of the layers whose names exist in the net. Errors name the
-// file; a shape mismatch is a LayerError.
+// Reads a model from a file and copies the weights of the layers whose names exist in the net.
+// Errors name the file; a shape mismatch is a LayerError.
 void LoadTrainedWeights(const std::string& uri, Net* net);
 
 }  // namespace hearth::caffe

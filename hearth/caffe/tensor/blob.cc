@@ -46,8 +46,8 @@ void RequireRoom(const Tensor& flat, int64_t count) {
 }  // namespace
 
 void Blob::Reshape(Shape shape) {
-  // The shape of a new blob is already {}, but it has no values, so its first Reshape({}) must not
-  // return here.
+  // The shape of a new blob is already {}, but it has no values yet, so the first Reshape({}) must
+  // not return early.
   if (shape == shape_ && (count_ > 0 || !shape.empty())) return;
   // Computed before any member changes, so the blob is unchanged if this throws.
   const int64_t count = CheckedCount(shape);
@@ -102,7 +102,8 @@ SyncedArray& Blob::Values::Memory(const Blob& blob) {
   return *memory;
 }
 
-// Requests the memory even if a view exists, because the request updates the host's copy.
+// Requests the memory even if `host` already exists, because the request copies new values from the
+// device.
 Tensor& Blob::Values::Host(const Blob& blob) {
   const Tensor& flat = TakeMemory(blob, [&]() -> const Tensor& { return Memory(blob).host(); });
   if (!host.defined()) host = blob.View(flat);
@@ -115,8 +116,8 @@ Tensor& Blob::Values::Device(const Blob& blob) {
   return DeviceView(blob, flat);
 }
 
-// The view may refer to old memory, because SetOnDevice() may have replaced the device's memory,
-// possibly through another blob that shares it. The host's memory is never replaced.
+// Replaces a view of old memory: SetOnDevice() may have replaced the device's memory, possibly
+// through another blob that shares it. The host's memory is never replaced.
 Tensor& Blob::Values::DeviceView(const Blob& blob, const Tensor& flat) {
   if (!device.defined() || !device.is_alias_of(flat)) device = blob.View(flat);
   return device;
@@ -132,8 +133,8 @@ const Tensor& Blob::Values::ReadOnDevice(const Blob& blob) {
 void Blob::Values::SetOnDevice(const Blob& blob, const Tensor& values) {
   SyncedArray& array = Memory(blob);
   const bool fits = array.count() == values.numel();
-  // If the array is larger or the values are in another order, the array keeps its memory and the
-  // values are copied.
+  // Adopts the memory of `values` if possible. If the array is larger or the values are in another
+  // order, the array keeps its memory and the values are copied.
   if (blob.device_.separate && fits && values.is_contiguous()) {
     array.Adopt(values.view({-1}));
   } else {
@@ -146,7 +147,7 @@ const float* Blob::Values::Read(const Blob& blob) {
 }
 
 void Blob::Values::Share(const Values& other) {
-  // A net shares memory again in every reshape, almost always with no change.
+  // A net calls this in every reshape, almost always with memory that is already shared.
   if (memory && memory == other.memory) return;
   memory = other.memory;
   DropViews();
@@ -192,8 +193,8 @@ void Blob::set_device(const ComputeDevice& device) {
   device_ = device;
   for (Values* values : {&data_, &diff_}) {
     if (!values->memory) continue;
-    // Copies through the host, because the host can exchange data with both devices. Blobs that
-    // shared the old memory keep using it.
+    // Copies the values through the host, because it can exchange data with both devices. Blobs
+    // that shared the old memory keep using the old memory.
     const Tensor before = values->memory->host();
     values->memory = std::make_shared<SyncedArray>(before.numel(), device);
     values->memory->host().copy_(before);

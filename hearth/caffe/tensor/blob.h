@@ -51,22 +51,23 @@ class Blob {
   Layout layout() const { return num_axes() == 4 ? layout_ : Layout::kContiguous; }
 
   // Dense tensors of exactly shape(), in the blob's layout. They are allocated and zeroed on first
-  // use. Request them again after the device's copies were used.
+  // use. After the device's copies were used, the tensors must be requested again.
   Tensor& data();
   Tensor& diff();
-  // The copies in the device's memory; the same as data() and diff() if the device has no separate
-  // memory.
+  // The copies of data() and diff() in the device's memory; data() and diff() themselves if the
+  // device has no separate memory.
   Tensor& device_data();
   Tensor& device_diff();
-  // Sets the device's copy to these count() values. Adopts their memory without copying if they are
-  // contiguous and the blob's memory has exactly that size. Not for parameters, which are all in
-  // one array.
+  // Sets the device's copy to `values`, which must be count() values. Adopts their memory without
+  // copying if they are contiguous and the blob's memory has exactly that size. Not for parameters,
+  // which are all in one array.
   void SetDeviceData(const Tensor& values) { data_.SetOnDevice(*this, values); }
   void SetDeviceDiff(const Tensor& values) { diff_.SetOnDevice(*this, values); }
-  // Sets the gradient to zero. The memory is not written before the gradient is requested.
+  // Sets the gradient to zero. Its memory is written only when the gradient is requested.
   void ClearDiff();
-  // For adding to the gradient with ATen's functions that first multiply it by `beta`. `beta` is 0
-  // if the gradient was cleared, since its memory may be uninitialized then; otherwise it is 1.
+  // A gradient and a factor `beta`, for ATen's functions that compute beta * gradient + addend.
+  // `beta` is 0 if the gradient was cleared, since its memory may then be uninitialized; otherwise
+  // it is 1.
   struct Sum {
     Tensor& device_diff;
     float beta;
@@ -74,10 +75,10 @@ class Blob {
   Sum diff_to_add_to();
   // Adds `values`, which must have count() elements, to the device's copy of the gradient.
   void AddToDeviceDiff(const Tensor& values);
-  // Pointers to count() floats of the same memory, in the order of the layout.
+  // Pointers to the count() floats of data() and diff(), in the order of the layout.
   float* data_ptr() { return data().data_ptr(); }
   float* diff_ptr() { return diff().data_ptr(); }
-  // For reading only: the other copy stays valid.
+  // These are for reading only, so the other copy stays valid.
   const Tensor& device_data_to_read() { return data_.ReadOnDevice(*this); }
   const float* read_data() { return data_.Read(*this); }
   const float* read_diff() { return diff_.Read(*this); }
@@ -87,12 +88,12 @@ class Blob {
   // Reshape and Flatten, and to share parameters.
   void ShareData(Blob& other);
   void ShareDiff(Blob& other);
-  // Moves the blob into `flat` (float32, at least count() elements). Parameters are in one array,
+  // Moves the values into `flat` (float32, at least count() elements). Parameters are in one array,
   // so their gradients can be reduced across ranks without a copy. `device` is the corresponding
-  // memory of the device if that has separate memory.
+  // memory of the device if the device has separate memory.
   void BindData(Tensor flat, Tensor device = {});
   void BindDiff(Tensor flat, Tensor device = {});
-  // The same, but `take` allocates zeroed memory when the diff is first requested.
+  // Like BindDiff(flat), but when the diff is first requested, `take` allocates zeroed memory.
   void BindDiff(SyncedArray::Take take);
   // Equal for blobs that share memory through ShareData or ShareDiff. Null before memory is
   // allocated.

@@ -19,8 +19,8 @@ void CopyValues(const Values& values, int64_t count, const char* what, float* to
 }  // namespace
 
 bool HasShapeOf(const Blob& blob, const BlobProto& proto) {
-  // Like Caffe's Blob::ShapeEquals. In files older than BlobShape, shapes have four axes; a blob
-  // with fewer axes has leading ones there.
+  // Compares like Caffe's Blob::ShapeEquals. In files from before BlobShape existed, shapes have
+  // four axes, with leading ones if the blob has fewer axes.
   Shape shape = blob.shape();
   if (HasLegacyShape(proto) && shape.size() < 4) shape.insert(shape.begin(), 4 - shape.size(), 1);
   return shape == ShapeOf(proto);

@@ -16,8 +16,8 @@ namespace {
 
 constexpr size_t kMaxSimulatedGpus = 64;
 
-// Does not load the large device library if there is no driver. On any failure, logs a warning and
-// returns 0, so nets compute on the CPU.
+// Returns the number of CUDA devices. If there is no driver, does not load the large device
+// library. On any failure, logs a warning and returns 0, so nets compute on the CPU.
 size_t CountWithLibrary() {
   if (!SharedLibrary({"libcuda.so.1"}).loaded()) return 0;
   if (const std::string& problem = DeviceLibraryProblem(); !problem.empty()) {
@@ -68,13 +68,13 @@ ComputeDevice CudaDevice(size_t index) {
     Require(DeviceLibraryProblem().empty(), ErrorCode::kUnavailable, "{}", DeviceLibraryProblem());
     return ComputeDevice::Simulated();
   }
-  // This also selects deterministic algorithms.
+  // use_cuda also selects deterministic algorithms.
   CallDevice(HEARTH_OP_use_cuda, {});
   return {{HEARTH_CUDA, static_cast<int>(index)}, true};
 }
 
 void UseFastestAlgorithms() {
-  // Simulated devices compute on the CPU, where there is no such choice.
+  // Simulated devices compute on the CPU, where there are no algorithms to choose from.
   if (CountCudaDevices() > SimulatedGpus()) CallDevice(HEARTH_OP_use_fastest_algorithms, {});
 }
 

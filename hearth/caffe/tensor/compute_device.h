@@ -9,9 +9,9 @@ namespace hearth::caffe {
 // The device on which a net computes: the CPU, or a device with separate memory.
 struct ComputeDevice {
   Device device = {};
-  // True if the device has separate memory: blobs then have a copy on each side, and layers that
-  // support it compute with ATen's kernels. In tests it may be true for the CPU, which then behaves
-  // like a GPU.
+  // True if the device has separate memory. Blobs then have a copy on the host and one on the
+  // device, and layers that support the device compute with ATen's kernels. In tests, it may be
+  // true for the CPU, which then behaves like a GPU.
   bool separate = false;
 
   static ComputeDevice Simulated() { return {Device{}, true}; }
@@ -20,8 +20,8 @@ struct ComputeDevice {
   bool operator==(const ComputeDevice&) const = default;
 };
 
-// Number of CUDA devices that this process can use. It is 0 without a driver, or without a device
-// library (device_library.h) for the driver, which is logged. If there is a driver, the first call
+// Number of CUDA devices that this process can use. Returns 0 without a driver, or if no device
+// library (device_library.h) can be used, which is logged. If there is a driver, the first call
 // loads the device library. In tests, the environment variable HEARTH_SIMULATED_GPUS replaces the
 // devices with that number of simulated ones. Throws kInvalidArgument if its value is not a number
 // of devices. Thread-safe.

@@ -22,21 +22,21 @@ struct Library {
   std::string problem;
 };
 
-// Loads the libraries of the Python environment's torch, because the device library depends on
-// them. It names its dependencies without a folder, and the dynamic loader uses already loaded
-// libraries of these names.
+// Loads the libraries of the Python environment's torch, on which the device library depends. The
+// device library names its dependencies without a folder, and the dynamic loader uses already
+// loaded libraries of these names.
 void LoadTorch() {
   const char* folder = std::getenv("HEARTH_TORCH_LIBRARIES");
   if (folder == nullptr || *folder == '\0') return;
-  // The second library needs the first. RTLD_GLOBAL makes their symbols available to the device
+  // libtorch_cpu needs libc10. RTLD_GLOBAL makes the symbols of both available to the device
   // library.
   for (const char* name : {"libc10.so", "libtorch_cpu.so"}) {
     SharedLibrary({std::filesystem::path(folder) / name}, RTLD_GLOBAL);
   }
 }
 
-// Loads the file that the environment variable names. Without it, loads the file in the folder of
-// the library or program that contains this code, or else one that the dynamic loader finds.
+// Loads the file that HEARTH_DEVICE_LIBRARY names. If it is not set, loads the file in the folder
+// of the library or program that contains this code, or else one that the dynamic loader finds.
 Library LoadLibrary() {
   const char* given = std::getenv("HEARTH_DEVICE_LIBRARY");
   std::string file = given != nullptr ? given : "";
@@ -45,7 +45,7 @@ Library LoadLibrary() {
     const auto beside = std::filesystem::path(self.dli_fname).parent_path() / kName;
     file = std::filesystem::exists(beside) ? beside.string() : kName;
   }
-  // Must precede the device library, or the loader would search for its dependencies itself.
+  // Must precede the device library, or the loader would search for torch's libraries itself.
   LoadTorch();
   const SharedLibrary library({file});
   Library loaded;
@@ -57,7 +57,8 @@ Library LoadLibrary() {
     loaded.problem = fmt::format("the library for GPUs, {}, cannot be loaded ({}); {}", kName,
                                  library.problem(), kRemedy);
   } else if (get()->version != kHearthDeviceApiVersion) {
-    // No other member may be used, because another version may number its operations differently.
+    // No other member of the table may be used, because another version may number its operations
+    // differently.
     loaded.problem = fmt::format("{} has interface {}, not {}; {}", kName, get()->version,
                                  kHearthDeviceApiVersion, kRemedy);
   } else {
@@ -66,7 +67,7 @@ Library LoadLibrary() {
   return loaded;
 }
 
-// Null until the library is loaded; for callers that must not load it.
+// Null until the library is loaded. For callers that use the library only if it is loaded.
 std::atomic<const Library*> loaded_library{nullptr};
 
 void SetThreads(const Library& library, int count) {

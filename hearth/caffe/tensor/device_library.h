@@ -11,11 +11,11 @@
 
 namespace hearth::caffe {
 
-// Empty if the library is available; otherwise one sentence with the reason and the remedy. Loads
-// the library. Thread-safe.
+// Loads the library. Returns "" if that succeeds; otherwise one sentence with the reason and the
+// remedy. Thread-safe.
 const std::string& DeviceLibraryProblem();
 
-// The result of CallDevice(), which runs one operation of the library. CallDevice() throws
+// The results of one operation. CallDevice() runs an operation of the library; it throws
 // TensorError if the operation fails, and kUnavailable if there is no library.
 struct DeviceResults {
   HearthDeviceValue values[6];

@@ -12,7 +12,7 @@ HearthDeviceValue Operand::value() const {
   if (!tensor_->defined()) return {HearthDeviceValue::kNone, 0, {}};
   Require(!tensor_->on_host(), ErrorCode::kInternal,
           "an operation of a device needs tensors in its memory, but got one in the host's");
-  // The tensor still owns the handle; the call only uses it.
+  // The handle is still owned by the tensor; the call only uses it.
   return {HearthDeviceValue::kTensor, 0, {.tensor = tensor_->handle()}};
 }
 
@@ -25,8 +25,8 @@ void Into(HearthDeviceOperation operation, const Tensor& out, const Arguments&..
   CallDevice(operation, {ValueOf(Operand(out)), ValueOf(arguments)...});
 }
 
-// The handles of a list of tensors. Must exist until the call returns, because the value points to
-// them.
+// The handles of a list of tensors. Must exist until the call returns, because value() points to
+// the handles.
 class Handles {
  public:
   explicit Handles(const Tensors& tensors) {
@@ -42,8 +42,8 @@ class Handles {
   std::vector<void*> handles_;
 };
 
-// Takes ownership of the handles in a list. Must be called before the next call, which reuses the
-// array.
+// Takes ownership of the handles in a list of results. Must run before the next call of the
+// library, which reuses the array of the list.
 Tensors Adopted(const HearthDeviceValue& list) {
   Tensors tensors;
   for (int32_t i = 0; i < list.count; ++i) tensors.push_back(Tensor::Adopt(list.tensors[i]));
@@ -78,9 +78,8 @@ Tensor Viewed(const Tensor& x, HearthDeviceOperation operation, const Shape& int
 
 const Tensor& Copy(const Tensor& to, const Tensor& from) {
   if (to.on_host()) {
-    // The library writes a dense array with the shape of the device's tensor. So if the host's
-    // tensor is not dense, the values are copied through an array, and a broadcast is expanded
-    // first.
+    // The library writes a dense array with the shape of `from`. So if `to` is not dense, the
+    // values are copied through an array, and if `from` is broadcast, it is expanded first.
     const Tensor dense = to.is_contiguous() ? to : Tensor::Empty(to.sizes());
     const HearthDeviceValue memory{HearthDeviceValue::kPointer, 0, {.pointer = dense.data_ptr()}};
     const Tensor repeated = from.sizes() == to.sizes() ? from : from.expand(to.sizes());
@@ -187,7 +186,7 @@ Tensor full(const Shape& sizes, double value, const Tensor& like) {
   return New(HEARTH_OP_full, ValueOf(Operand(like)), ValueOf(sizes), ValueOf(Operand(value)));
 }
 
-// The list is in the host's memory and is copied to the device.
+// `values` is in the host's memory and is copied to the device.
 Tensor longs(const std::vector<int64_t>& values, const Device& device) {
   return New(HEARTH_OP_longs, ValueOf(values), ValueOf(Operand(int64_t{device.kind})),
              ValueOf(Operand(device.index)));
@@ -208,13 +207,14 @@ Tensor zeros_like(const Tensor& like) { return full(like.sizes(), 0, like); }
 Tensor zeros_like(const Tensor& like, HearthDeviceDtype type) { return zeros_like(like).to(type); }
 
 void avg_pool2d_out(const Tensor& y, const Tensor& x, const PoolWindow& window) {
-  // The last argument makes it divide by the window's size including padding, as Caffe does.
+  // The last argument makes avg_pool2d divide by the window's size including padding, as Caffe
+  // does.
   Into(HEARTH_OP_avg_pool2d, y, x, Pair(window.kernel), Pair(window.stride), Pair(window.pad),
        Operand(window.rounds_up), Operand(false));
 }
 
 Tensor sum_pool2d(const Tensor& x, int64_t size) {
-  // An average with divisor 1. Padding by half the window's size preserves the shape.
+  // The sum is an average with divisor 1. Padding by half the window's size preserves the shape.
   return Made(HEARTH_OP_avg_pool2d, x, Shape{size, size}, Shape{1, 1}, Shape{size / 2, size / 2},
               Operand(false), Operand(true));
 }

@@ -11,7 +11,7 @@
 
 namespace hearth::caffe {
 
-// A tensor or a number, as an argument of one call.
+// A tensor or a number, as an argument of an operation.
 class Operand {
  public:
   Operand(const Tensor& tensor) : tensor_(&tensor) {}  // NOLINT: converts
@@ -54,8 +54,8 @@ Tensor operator>=(const Tensor& a, const Operand& b);
 
 namespace device {
 
-// Used by tensor.cc. Viewed() returns a view or a copy of `x`; the operation's other arguments are
-// `integers`.
+// Functions for tensor.cc. Viewed() returns a view or a copy of `x`; the operation's other
+// arguments are `integers`.
 Tensor Viewed(const Tensor& x, HearthDeviceOperation operation, const Shape& integers);
 const Tensor& Copy(const Tensor& to, const Tensor& from);
 const Tensor& Fill(const Tensor& to, double value);
@@ -95,7 +95,7 @@ Tensor where(const Tensor& condition, const Operand& then, const Operand& otherw
 Tensor zeros_like(const Tensor& like);
 Tensor zeros_like(const Tensor& like, HearthDeviceDtype type);
 
-// Layers.
+// Operations of layers.
 struct PoolWindow {
   std::array<int64_t, 2> kernel, stride, pad;
   bool rounds_up;
@@ -124,7 +124,7 @@ std::array<Tensor, 3> convolution_backward(const Tensor& dy, const Tensor& x, co
                                            const ConvolutionWindow& window,
                                            const std::array<bool, 3>& wanted);
 
-// The results of a batch normalization that its gradient needs.
+// The result `y` of a batch normalization, and the results that its gradient needs.
 struct BatchNorm {
   Tensor y, mean, inverse_deviation, reserve;
   int64_t implementation = 0;
@@ -138,7 +138,7 @@ std::array<Tensor, 3> batch_norm_backward(const BatchNorm& of, const Tensor& x, 
                                           const Tensor& weight, const Tensor& zeros,
                                           const Tensor& ones);
 
-// Lists of tensors.
+// Operations on lists of tensors.
 using Tensors = std::vector<Tensor>;
 void foreach_add_(const Tensors& to, const Tensors& values, double factor);
 Tensors foreach_mul(const Tensors& values, double factor);

@@ -21,7 +21,7 @@ Shape Integers(HearthDeviceOperation operation, const Tensor& tensor) {
   return {list.integers, list.integers + list.count};
 }
 
-// For operations in place, where the first argument is also the output.
+// Runs an operation in place: the tensor is passed as the output and as the first input.
 template <typename... Arguments>
 const Tensor& InPlace(HearthDeviceOperation operation, const Tensor& tensor,
                       const Arguments&... arguments) {
@@ -29,7 +29,7 @@ const Tensor& InPlace(HearthDeviceOperation operation, const Tensor& tensor,
   return tensor;
 }
 
-// For operations that change their first argument and return nothing.
+// Runs an operation that changes its first argument and returns nothing.
 template <typename... Arguments>
 const Tensor& OnTensor(HearthDeviceOperation operation, const Tensor& tensor,
                        const Arguments&... arguments) {
@@ -67,7 +67,7 @@ Device Tensor::device() const {
 
 bool Tensor::is_alias_of(const Tensor& other) const {
   if (on_host() != other.on_host()) return false;
-  // Memory without an owner can only be compared by its address.
+  // Memory that the caller owns can only be compared by its address.
   if (on_host()) return owner_ ? owner_ == other.owner_ : values_ == other.values_;
   return CallDevice(HEARTH_OP_is_alias_of, {ValueOf(*this), ValueOf(other)}).values[0].integer != 0;
 }
@@ -121,7 +121,7 @@ Tensor Tensor::index_select(int64_t axis, const Tensor& index) const {
 }
 
 Tensor Tensor::masked_fill(const Tensor& mask, const Operand& value) const {
-  // The device library only has the operation in place.
+  // The device library has this operation only in place.
   Tensor copy = clone();
   copy.masked_fill_(mask, value);
   return copy;

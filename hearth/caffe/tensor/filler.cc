@@ -23,8 +23,8 @@ void FillNormal(float mean, float std, Blob& blob, Random& random) {
   std::generate_n(blob.data_ptr(), blob.count(), [&] { return distribution(random.engine()); });
 }
 
-// `sparse` is the expected number of nonzero outputs per input. As in Caffe, the first axis is that
-// of the outputs.
+// Fills with a normal distribution. filler.sparse() is the expected number of nonzero outputs per
+// input. As in Caffe, the first axis is that of the outputs.
 void FillGaussian(const FillerParameter& filler, Blob& blob, Random& random) {
   FillNormal(filler.mean(), filler.std(), blob, random);
   if (filler.sparse() < 0) return;
@@ -39,9 +39,9 @@ void FillGaussian(const FillerParameter& filler, Blob& blob, Random& random) {
   }
 }
 
-// The n in the variance of xavier and msra. For weights of outputs x inputs x kernel, fan_in is
-// inputs * kernel and fan_out is outputs * kernel. Like Caffe, it uses the first two axes as
-// outputs and inputs in all blobs, even where they have another meaning (Deconvolution, Embed).
+// Returns the n in the variance of xavier and msra. For weights of outputs x inputs x kernel,
+// fan_in is inputs * kernel and fan_out is outputs * kernel. Like Caffe, takes the first two axes
+// for outputs and inputs in all blobs, even where they have another meaning (Deconvolution, Embed).
 float Fan(const FillerParameter& filler, const Blob& blob) {
   Require(blob.num_axes() >= 1 && blob.count() > 0, ErrorCode::kInvalidArgument,
           "filler '{}' cannot fill a blob of shape {}", filler.type(), blob.ShapeString());

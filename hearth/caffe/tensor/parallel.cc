@@ -7,8 +7,8 @@
 namespace hearth::caffe {
 namespace {
 
-// OpenMP stores the number of threads separately for each thread that starts loops. So each thread
-// sets it to the process-wide number when it first asks.
+// The process-wide number of threads. OpenMP stores a separate number for each thread that starts
+// loops, so each thread sets it in its first ThreadCount().
 std::atomic<int> thread_count{0};  // 0 if not set
 thread_local bool knows_count = false;
 thread_local int thread_number = 0;

@@ -13,7 +13,7 @@ namespace hearth::caffe {
 // The number of threads that a loop of the calling thread may use: the value of SetThreadCount(),
 // or else OpenMP's default (OMP_NUM_THREADS, or the cores that the process may use).
 int ThreadCount();
-// Applies to the calling thread, and to threads that run their first loop afterwards.
+// Sets the number for the calling thread, and for threads that run their first loop afterwards.
 void SetThreadCount(int count);
 
 // Returns true inside a loop that runs on several threads. Loops inside it run on one thread.

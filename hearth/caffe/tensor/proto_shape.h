@@ -11,7 +11,7 @@ namespace hearth::caffe {
 
 // Returns true if the shape is in the legacy fields num, channels, height, width.
 bool HasLegacyShape(const BlobProto& proto);
-// The shape, from either form.
+// Returns the shape, from the legacy fields or from `shape`.
 std::vector<int64_t> ShapeOf(const BlobProto& proto);
 std::string ShapeString(const BlobProto& proto);
 

@@ -49,7 +49,7 @@ StridedPlan::StridedPlan(const Numbers& sizes, const Numbers& to, const Numbers&
   axes_ = std::move(merged);
   if (axes_.empty()) axes_.push_back({1, 1, 1});
   for (size_t i = 0; i + 1 < axes_.size(); ++i) rows_ *= axes_[i].size;
-  // If another axis has size 0, the product is already 0.
+  // If an axis other than the last one has size 0, the product is already 0.
   if (axes_.back().size == 0) rows_ = 0;
 }
 

@@ -8,7 +8,8 @@
 
 namespace hearth::caffe {
 
-// The common sizes of two arrays, and the strides of each. A stride of 0 repeats a value.
+// How to iterate over two arrays: their common sizes, and the strides of each. A stride of 0
+// repeats a value.
 class StridedPlan {
  public:
   using Numbers = std::vector<int64_t>;

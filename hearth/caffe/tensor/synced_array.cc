@@ -10,7 +10,7 @@ SyncedArray::SyncedArray(Tensor host, Tensor device)
   if (remote_.defined()) device_ = {remote_.device(), true};
 }
 
-// take_() returns zeroed memory, so both copies are equal.
+// take_() returns zeroed memory for the host and the device, so both copies are equal.
 void SyncedArray::TakeMemory() {
   if (!take_) return;
   std::tie(host_, remote_) = take_();
@@ -18,7 +18,8 @@ void SyncedArray::TakeMemory() {
   remote_is_new_ = remote_.defined();
 }
 
-// Returns the host's copy, updated. It is valid until the device's copy is requested for writing.
+// Returns the host's copy, after copying newer values from the device. It is valid until the
+// device's copy is requested for writing.
 const Tensor& SyncedArray::FromDevice() {
   TakeMemory();
   if (!host_.defined()) host_ = Tensor::Zeros({count_});
@@ -32,9 +33,10 @@ const Tensor& SyncedArray::FromDevice() {
 void SyncedArray::FillZero() { device_to_overwrite().zero_(); }
 
 const Tensor& SyncedArray::device_to_overwrite() {
-  // Must be reset before device(), which fills a cleared array with zeros.
+  // is_zero_ must be reset before device(), which fills a cleared array with zeros.
   is_zero_ = false;
-  // True after the caller's write. Setting it here avoids a copy from the host.
+  // The device's copy becomes new only when the caller writes it. Setting the flag here avoids a
+  // copy from the host.
   if (remote_.defined()) remote_is_new_ = true;
   return device();
 }
@@ -45,7 +47,7 @@ const Tensor& SyncedArray::host_to_read() {
 }
 
 void SyncedArray::Adopt(Tensor values) {
-  // Must be first, because memory that is taken later would replace the values.
+  // TakeMemory() must be first, because memory that is taken later would replace the values.
   TakeMemory();
   remote_ = std::move(values);
   remote_is_new_ = true;
@@ -66,8 +68,8 @@ const Tensor& SyncedArray::device_to_read() {
   return FromHost();
 }
 
-// Returns the device's copy, updated. Memory that is allocated here is zero, so nothing is copied
-// if the host has no memory, either.
+// Returns the device's copy, after copying newer values from the host. Memory that is allocated
+// here is zero, so nothing is copied if the host has no memory, either.
 const Tensor& SyncedArray::FromHost() {
   TakeMemory();
   if (!remote_.defined()) {

@@ -10,17 +10,17 @@ namespace hearth::caffe {
 
 // A flat float32 array of which the host and a device may each have a copy, like Caffe's
 // SyncedMemory. A copy is updated when it is requested. If the device is the CPU, there is only one
-// copy. Several blobs of one net may share it. Must be used by one thread.
+// copy. Several blobs of one net may share the array. Must be used by one thread.
 class SyncedArray {
  public:
   // An array of `count` zeros, allocated on first use.
   SyncedArray(int64_t count, const ComputeDevice& device) : count_(count), device_(device) {}
-  // The same, but `take` allocates the memory. It returns the host's tensor, and the device's
-  // tensor if the device has separate memory.
+  // An array whose memory `take` allocates on first use. `take` returns the host's tensor, and the
+  // device's tensor if the device has separate memory.
   using Take = std::function<std::pair<Tensor, Tensor>()>;
   SyncedArray(int64_t count, const ComputeDevice& device, Take take)
       : count_(count), device_(device), take_(std::move(take)) {}
-  // Uses the caller's memory. `device` is undefined if the device has no separate memory;
+  // An array in the caller's memory. `device` is undefined if the device has no separate memory;
   // otherwise its values are stale.
   SyncedArray(Tensor host, Tensor device);
 
@@ -39,7 +39,7 @@ class SyncedArray {
   // Sets all values to zero. The memory is written when a copy is next requested.
   void SetZero() { is_zero_ = true; }
   bool is_zero() const { return is_zero_; }
-  // Like device(), but the caller must write every value: after SetZero(), the memory may be
+  // Like device(), but the caller must write every value, because after SetZero() the memory may be
   // uninitialized.
   const Tensor& device_to_overwrite();
 
@@ -51,10 +51,10 @@ class SyncedArray {
 
   int64_t count_;
   ComputeDevice device_;
-  Take take_;  // empty after it was called
+  Take take_;  // empty after the call
   Tensor host_, remote_;
   bool host_is_new_ = true, remote_is_new_ = false;
-  bool is_zero_ = false;  // set to zero, but memory not yet written
+  bool is_zero_ = false;  // true if set to zero, but the memory is not yet written
 };
 
 inline const Tensor& SyncedArray::host() {

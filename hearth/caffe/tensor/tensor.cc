@@ -28,7 +28,8 @@ int64_t CountOf(const Shape& sizes) {
   return std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<>());
 }
 
-// As in PyTorch, an axis of size 0 counts as size 1. A stride of 0 would mean a repeated value.
+// Row-major strides. As in PyTorch, an axis of size 0 counts as size 1, because a stride of 0 would
+// mean a repeated value.
 Shape RowMajor(const Shape& sizes) {
   Shape strides(sizes.size());
   int64_t stride = 1;
@@ -65,7 +66,7 @@ Tensor Taken(Shape sizes, bool zeros) {
   return Tensor::Over(values, std::move(sizes), std::move(owner));
 }
 
-// Computes the size that is -1, if any, from `count`.
+// Replaces the size that is -1, if any, with the size that makes the product `count`.
 Shape Inferred(Shape sizes, int64_t count) {
   const auto open = std::find(sizes.begin(), sizes.end(), -1);
   if (open != sizes.end()) {
@@ -78,9 +79,9 @@ Shape Inferred(Shape sizes, int64_t count) {
   return sizes;
 }
 
-// Strides with which memory of the given sizes and strides can be viewed with the sizes `wanted`;
-// nullopt if that needs a copy. Like PyTorch's computeStride, it starts from the last axis. It
-// groups the memory's axes into contiguous runs, and wanted axes must fill each run exactly.
+// Returns the strides with which memory of the given sizes and strides can be viewed with the sizes
+// `wanted`; nullopt if that needs a copy. Like PyTorch's computeStride, starts from the last axis:
+// it groups the memory's axes into contiguous runs, and the wanted axes must fill each run exactly.
 std::optional<Shape> StridesFor(const Shape& wanted, const Shape& sizes, const Shape& strides) {
   if (CountOf(wanted) == 0) return RowMajor(wanted);
   Shape found(wanted.size(), 1);
@@ -320,7 +321,7 @@ const Tensor& Tensor::zero_() const { return fill_(0); }
 
 const Tensor& Tensor::fill_(double value) const {
   if (!on_host()) return device::Fill(*this, value);
-  // A tensor without axes; it is broadcast to all values.
+  // `number` is a tensor without axes, which is broadcast to all values.
   float number = static_cast<float>(value);
   return Combine(*this, Over(&number, {}), CopyRow);
 }

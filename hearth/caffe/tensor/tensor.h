@@ -12,7 +12,8 @@ namespace hearth::caffe {
 
 using Shape = std::vector<int64_t>;
 
-// A device as the device library names it. kCpu is the library's memory on the host, used in tests.
+// A device in the device library's terms. HEARTH_CPU is memory of the library on the host, which
+// tests use.
 struct Device {
   HearthDeviceKind kind = HEARTH_CPU;
   int index = 0;
@@ -24,13 +25,12 @@ struct Device {
 class Operand;
 
 // The arrays with which layers compute: float32 in the host's memory, or tensors of a device
-// library in the device's memory. A tensor is a view. Copies of it share the memory, which is freed
-// with the last of them; const applies to the view, not to the values. Must be used by one thread
-// at a time.
+// library in the device's memory. A tensor is a view. Copies of a tensor share the memory, which is
+// freed with the last copy; const applies to the view, not to the values. Must be used by one
+// thread at a time.
 //
-// Views, copies and sums work on the host and on devices; the operations in device_ops.h only on
-// devices. Failures throw TensorError, or hearth::Error for a caller's mistake that is detected
-// here.
+// Views, copies and sums work on the host and on devices; the operations in device_ops.h work only
+// on devices. Failures throw TensorError, or hearth::Error if the caller passes invalid arguments.
 class Tensor {
  public:
   Tensor() = default;
@@ -45,7 +45,7 @@ class Tensor {
   bool defined() const { return values_ != nullptr || device_ != nullptr; }
   void reset() { *this = Tensor(); }
   bool on_host() const { return values_ != nullptr; }
-  // The device that stores the tensor; a default Device for a tensor on the host.
+  // The device that stores the tensor; Device() for a tensor on the host.
   Device device() const;
   // The device library's handle; null for a tensor on the host.
   void* handle() const { return device_.get(); }
@@ -61,7 +61,7 @@ class Tensor {
   // True if there are four axes, of which the second one varies fastest in memory.
   bool is_channels_last() const;
   bool is_alias_of(const Tensor& other) const;
-  // For a tensor on a device, an address in the device's memory.
+  // The address of the first value; for a tensor on a device, in the device's memory.
   float* data_ptr() const { return values_ != nullptr ? values_ : DevicePointer(); }
   double item() const;
 

@@ -13,7 +13,8 @@
 namespace hearth::caffe {
 namespace {
 
-// Sums images. They must have the same size, because means are computed per channel and pixel.
+// The sum of images. They must have the same size, because means are computed per channel and
+// pixel.
 class Sum {
  public:
   void Add(const Pixels& pixels) {
@@ -45,7 +46,8 @@ class Sum {
  private:
   const DataTransformer plain_{TransformationParameter(), TEST};
   ImageSize size_;
-  std::vector<double> sum_;  // in floats, small values would be lost after a million images
+  // double, because in floats small values would be lost after a million images
+  std::vector<double> sum_;
   std::vector<float> values_;
   int64_t count_ = 0;
 };

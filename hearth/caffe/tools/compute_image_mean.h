@@ -8,8 +8,8 @@
 
 namespace hearth::caffe {
 
-// Also logs the mean of each channel. Throws kDataLoss, naming the record, if a record is not an
-// image or does not have the size of the first image.
+// Computes the mean image of a database, and logs the mean of each channel. Throws kDataLoss,
+// naming the record, if a record is not an image or does not have the size of the first image.
 MeanImage ComputeImageMean(DataParameter::DB backend, const std::string& database);
 
 }  // namespace hearth::caffe

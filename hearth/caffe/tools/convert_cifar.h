@@ -14,8 +14,8 @@ struct CifarOptions {
   DataParameter::DB backend = DataParameter::LMDB;
 };
 
-// Keys are record numbers with five digits. Throws kDataLoss for a damaged file before a database
-// is created.
+// Creates both databases, whose keys are record numbers with five digits. Throws kDataLoss for a
+// damaged file before a database is created.
 void ConvertCifar(const CifarOptions& options);
 
 }  // namespace hearth::caffe

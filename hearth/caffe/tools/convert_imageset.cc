@@ -49,7 +49,7 @@ class Converter {
     Require((options.height > 0) == (options.width > 0), ErrorCode::kInvalidArgument,
             "resize_height is {} and resize_width is {}; set both, or neither", options.height,
             options.width);
-    // Encodes one pixel, to reject an unsupported type before any image is read.
+    // Encodes an image of one pixel, to reject an unsupported type before any image is read.
     if (!options.encode_type.empty()) image::EncodeImage({1, 1, 1, {0}}, options.encode_type);
   }
 
@@ -73,7 +73,7 @@ class Converter {
   }
 
  private:
-  // Empty if pixels are to be stored.
+  // Returns the type to encode, or "" if pixels are stored.
   std::string EncodingOf(const std::string& path) const {
     if (!options_.encode_type.empty() || !options_.encoded) return options_.encode_type;
     const std::string ending = std::filesystem::path(path).extension().string();
@@ -83,7 +83,8 @@ class Converter {
   const ConvertOptions& options_;
 };
 
-// Like Caffe, compares the number of stored bytes.
+// Checks that all images have the size of the first one. Like Caffe, compares the number of stored
+// bytes.
 void CheckSize(const Datum& datum, const std::string& path, size_t* size) {
   if (*size == 0) *size = datum.data().size();
   Require(datum.data().size() == *size, ErrorCode::kInvalidArgument,
@@ -109,13 +110,14 @@ int64_t ConvertImageset(const ConvertOptions& options) {
   size_t size = 0;
   for (size_t first = 0; first < images.size(); first += kGroup) {
     std::vector<std::optional<Datum>> datums(std::min(kGroup, images.size() - first));
-    // Threads read and decode. The records are written below, in the order of the list.
+    // Threads read and decode images. The records are written below, in the order of the list.
     ForEach(static_cast<int64_t>(datums.size()), options.threads, [&](int64_t i) {
       const ListedImage& listed = images[first + i];
       try {
         datums[i] = converter.Read(listed);
       } catch (const Error& error) {
-        // The options are wrong, not the image, so the next images would fail, too.
+        // kInvalidArgument means that the options are wrong, not the image, so the next images
+        // would fail, too.
         if (error.code() == ErrorCode::kInvalidArgument) throw;
         log::Warning("Leaving out {}{}: {}", options.root, listed.path, error.message());
       }

@@ -19,11 +19,12 @@ struct ConvertOptions {
   int64_t height = 0, width = 0;  // size of the stored images; 0 keeps their size
   bool check_size = false;        // requires all images to have the same size
   bool encoded = false;           // stores JPEG or PNG files instead of pixels
-  std::string encode_type;        // if empty, the path's extension decides
+  std::string encode_type;        // type to encode to; if empty, the path's extension decides
   int threads = 1;
 };
 
-// Logs and skips images that cannot be read. Returns the number of stored images.
+// Converts the images. Logs and skips images that cannot be read. Returns the number of stored
+// images.
 int64_t ConvertImageset(const ConvertOptions& options);
 
 }  // namespace hearth::caffe

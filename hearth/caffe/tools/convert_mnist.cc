@@ -90,7 +90,7 @@ class Mnist {
   Datum DatumOf(std::initializer_list<int64_t> items, int32_t label) const {
     Datum datum;
     SetShape(static_cast<int64_t>(items.size()), images_.size(1), images_.size(2), &datum);
-    // Each image is a channel.
+    // Each of the images becomes a channel of the Datum.
     for (const int64_t item : items) datum.mutable_data()->append(image(item));
     datum.set_label(label);
     return datum;

@@ -16,12 +16,12 @@ struct MnistOptions {
   DataParameter::DB backend = DataParameter::LMDB;
 };
 
-// Both functions use record numbers with eight digits as keys, return the number of records, and
-// throw kDataLoss for a damaged file before a database is created.
+// ConvertMnist and ConvertMnistSiamese use record numbers with eight digits as keys, return the
+// number of records, and throw kDataLoss for a damaged file before a database is created.
 int64_t ConvertMnist(const MnistOptions& options);
-// For siamese nets. The two channels of each record are two randomly chosen images, which are the
-// same in every run. The label is 1 if the labels of both are equal, otherwise 0. There are as many
-// records as images.
+// Creates a database for siamese nets. The two channels of each record are two randomly chosen
+// images, which are the same in every run. The label is 1 if both images have the same label,
+// otherwise 0. There are as many records as images.
 int64_t ConvertMnistSiamese(const MnistOptions& options);
 
 }  // namespace hearth::caffe

@@ -84,8 +84,8 @@ int64_t ExtractFeatures(const FeatureOptions& options) {
   log::Info("Extracting Features");
   ProgressLog progress;
   for (int64_t batch = 0; batch < options.batches; ++batch) {
-    // In Forward, data layers read the next minibatch. At the end of their database, they start
-    // again.
+    // Forward makes the data layers read the next minibatch. At the end of their database, they
+    // start again.
     net->Forward();
     for (size_t i = 0; i < writers.size(); ++i) writers[i].Write(net->blob(options.blobs[i]));
     progress.Done(writers[0].rows());

@@ -10,7 +10,7 @@ void ProgressLog::Done(int64_t items) {
   if (items / 1000 > said_ / 1000 || (late && items > said_)) Say(items);
 }
 
-// Logs the number of items, unless the last line contained it.
+// Logs the number of items, unless the previous message already reported it.
 void ProgressLog::Finish(int64_t items) {
   if (items > said_) Say(items);
 }

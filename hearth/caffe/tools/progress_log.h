@@ -11,7 +11,7 @@ class ProgressLog {
  public:
   // Reports the number of completed items. May be called as often as convenient.
   void Done(int64_t items);
-  // Logs the last line, unless it was already logged.
+  // Logs the final number of items, unless it was already logged.
   void Finish(int64_t items);
 
  private:

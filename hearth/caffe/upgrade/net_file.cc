@@ -37,7 +37,7 @@ bool UpgradeNet(NetParameter* net, const std::string& name) {
 }
 
 bool UpgradeSolver(SolverParameter* solver, const std::string& name) {
-  // Indexed by caffe.proto's SolverType.
+  // The names of the types, indexed by caffe.proto's SolverType.
   constexpr std::array<const char*, 6> kTypes = {"SGD",     "Nesterov", "AdaGrad",
                                                  "RMSProp", "AdaDelta", "Adam"};
   bool upgraded = solver->has_solver_type();

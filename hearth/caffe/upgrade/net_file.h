@@ -16,7 +16,8 @@ SolverParameter ParseSolver(std::string_view text, const std::string& name);
 NetParameter ReadNet(const std::string& uri);
 SolverParameter ReadSolver(const std::string& uri);
 
-// Perform the upgrades described above, in place. Return false if there was nothing to upgrade.
+// Perform the upgrades of ParseNet and ParseSolver in place. Return false if there was nothing to
+// upgrade.
 bool UpgradeNet(NetParameter* net, const std::string& name);
 bool UpgradeSolver(SolverParameter* solver, const std::string& name);
 

@@ -11,8 +11,9 @@
 namespace hearth::caffe {
 
 LayerParameter UpgradeV1Layer(V1LayerParameter* old);
-// Returns true if the layer's data parameters contain fields that now belong to transform_param. In
-// that case Caffe adds both messages, possibly empty, to every data layer of the net.
+// Returns true if the layer's data parameters contain fields that now belong to transform_param. If
+// any layer of a net does, Caffe adds transform_param and the data parameters, possibly empty, to
+// every data layer of the net.
 bool HasOldTransform(const V1LayerParameter& old);
 void AddTransform(LayerParameter* layer);
 // Converts a V0 layer, which is the field `layer` of a V1LayerParameter.

@@ -10,7 +10,8 @@ bool UpgradeOldLayers(NetParameter* net, const std::string& name) {
           "{}: it has {} `layer` and {} `layers`, which is the old format; write all of them as "
           "`layer`",
           name, net->layer_size(), net->layers_size());
-  // Must be done before the layers are converted, because only V0 has padding layers.
+  // Padding layers are removed before the layers are converted, because only the V0 format has
+  // them.
   RemoveV0Padding(net->mutable_layers(), name);
   bool moves_transform = false;
   for (V1LayerParameter& old : *net->mutable_layers()) {

@@ -11,7 +11,7 @@
 namespace hearth::caffe {
 namespace {
 
-// A V0 type, its current name, and the message for its type-specific fields.
+// A V0 type, its current name, and the message that now contains its fields.
 struct TypeRow {
   std::string_view v0;
   const char* type;
@@ -50,7 +50,7 @@ constexpr std::array<TypeRow, 24> kTypes = {{
 
 using Rename = std::pair<std::string_view, std::string_view>;
 
-// Renamed fields; the other fields have kept their names.
+// V0's names of fields, and their current names. Fields that are not listed have kept their names.
 constexpr std::array<Rename, 9> kOwnFields = {{
     {"biasterm", "bias_term"},
     {"kernelsize", "kernel_size"},
@@ -63,7 +63,7 @@ constexpr std::array<Rename, 9> kOwnFields = {{
     {"det_crop_mode", "crop_mode"},
 }};
 
-// Fields of every data layer that are now in transform_param.
+// Fields of V0's data layers that are now in transform_param, with their current names.
 constexpr std::array<Rename, 4> kTransformFields = {{
     {"scale", "scale"},
     {"meanfile", "mean_file"},
@@ -71,7 +71,7 @@ constexpr std::array<Rename, 4> kTransformFields = {{
     {"mirror", "mirror"},
 }};
 
-// Fields that UpgradeField does not handle.
+// Fields of all types, which UpgradeField does not handle.
 constexpr std::array<std::string_view, 5> kCommonFields = {"name", "type", "blobs", "blobs_lr",
                                                            "weight_decay"};
 
@@ -93,7 +93,7 @@ const Rename* FindRename(const std::array<Rename, N>& renames, std::string_view 
   return nullptr;
 }
 
-// Returns false if the layer's type does not use the field.
+// Copies a field to its current message. Returns false if the layer's type does not use the field.
 bool UpgradeField(const V0LayerParameter& old, const FieldDescriptor& field, const TypeRow& row,
                   LayerParameter* layer) {
   if (const Rename* rename = FindRename(kTransformFields, field.name)) {

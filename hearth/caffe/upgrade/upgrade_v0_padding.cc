@@ -26,7 +26,7 @@ void PadIn(const V1LayerParameter& padding, const std::string& name, V1LayerPara
 }  // namespace
 
 void RemoveV0Padding(std::vector<V1LayerParameter>* layers, const std::string& name) {
-  // Among the layers so far, the last one that writes each blob.
+  // Maps each blob to the last layer so far that writes it.
   std::map<std::string, const V1LayerParameter*> maker;
   for (V1LayerParameter& layer : *layers) {
     if (IsPadding(layer)) {

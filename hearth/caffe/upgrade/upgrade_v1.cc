@@ -9,7 +9,7 @@ namespace {
 
 using V1 = V1LayerParameter;
 
-// The names under which the layer types are registered now.
+// The current names of V1's layer types.
 constexpr std::array<std::pair<V1::LayerType, const char*>, 39> kTypeNames = {{
     {V1::ABSVAL, "AbsVal"},
     {V1::ACCURACY, "Accuracy"},
@@ -52,8 +52,8 @@ constexpr std::array<std::pair<V1::LayerType, const char*>, 39> kTypeNames = {{
     {V1::WINDOW_DATA, "WindowData"},
 }};
 
-// Returns "" for an unknown type: reading such a file's weights is possible, but building its net
-// is an error.
+// Returns "" for an unknown type: the weights of such a file can be read, but its net cannot be
+// built.
 const char* TypeName(V1::LayerType type) {
   for (const auto& [known, name] : kTypeNames) {
     if (known == type) return name;

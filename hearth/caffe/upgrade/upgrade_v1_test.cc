@@ -12,7 +12,7 @@ TEST(UpgradeV1, EveryTypeHasItsName) {
   const EnumDescriptor* types = layer.descriptor().Find("type")->enumeration;
   for (const EnumValue& type : types->values) {
     if (type.number == V1LayerParameter::NONE) continue;
-    // Names differ only in case and underscores, such as SIGMOID_CROSS_ENTROPY_LOSS and
+    // Old and new names differ only in case and underscores, such as SIGMOID_CROSS_ENTROPY_LOSS and
     // SigmoidCrossEntropyLoss.
     std::string letters, got;
     for (const char* c = type.name; *c; ++c) {

@@ -48,7 +48,7 @@ void ReadTarget(const std::string& target, ServerRequest* request) {
   }
 }
 
-// Reads the next request on a connection. Returns false at its end.
+// Reads the next request on a connection. Returns false if the connection ends before it.
 bool ReadRequest(Connection* connection, std::string* buffer, ServerRequest* request) {
   const Deadline deadline = Deadline::After(60);
   const auto more = [&] {
@@ -86,7 +86,8 @@ std::string Bytes(int status, const std::string& body) {
   return fmt::format("HTTP/1.1 {} X\r\nContent-Length: {}\r\n\r\n{}", status, body.size(), body);
 }
 
-// True for a response of unknown length or with a wrong Content-Length.
+// Returns true if the server must close the connection after `reply`, because the reply has no
+// Content-Length or a wrong one.
 bool EndsTheConnection(const std::string& reply) {
   constexpr std::string_view kLength = "Content-Length: ";
   const size_t head = reply.find("\r\n\r\n"), length = reply.find(kLength);

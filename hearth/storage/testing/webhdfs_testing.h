@@ -1,4 +1,4 @@
-// A client of a fake cluster whose operations can be made to fail.
+// Base class of tests with a fake cluster whose operations can be made to fail.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 
 namespace hearth::storage {
 
-// A test with its own fake NameNode and DataNode.
+// Base class of tests, each with a separate fake NameNode and DataNode.
 class WebHdfsTest : public ::testing::Test {
  protected:
   WebHdfsOptions Options() { return {.addresses = {server_.address()}, .user = "alice"}; }

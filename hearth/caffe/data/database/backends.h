@@ -1,5 +1,5 @@
-// The two database backends. To open, `path` must exist in the backend's format; to create, it must
-// not exist.
+// The two database backends. The Open functions require a database of the backend's format at
+// `path`; the Create functions require that `path` does not exist.
 #pragma once
 
 #include <memory>

@@ -28,7 +28,7 @@ void RequireKind(DataParameter::DB backend, const std::string& path) {
           "{} has the other database format; set backend: {}", path, is_lmdb ? "LMDB" : "LEVELDB");
 }
 
-// Removes the folder of the database if an exception leaves it incomplete.
+// A writer that removes the folder of the database if an exception leaves the database incomplete.
 class WholeOrNone : public DatabaseWriter {
  public:
   WholeOrNone(std::unique_ptr<DatabaseWriter> writer, std::string path)

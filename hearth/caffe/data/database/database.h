@@ -22,8 +22,8 @@ class DatabaseCursor {
   // Moves to the first record whose key is at least `key`.
   virtual void Seek(std::string_view key) = 0;
   virtual void Next() = 0;
-  // False after the last record. Key and value are valid until the cursor moves. If keeps_values(),
-  // the value is valid as long as the cursor exists.
+  // False after the last record. Key and value are valid until the cursor moves. If keeps_values()
+  // is true, the value stays valid as long as the cursor exists.
   virtual bool valid() const = 0;
   virtual bool keeps_values() const { return false; }
   virtual std::string_view key() const = 0;
@@ -33,7 +33,7 @@ class DatabaseCursor {
 };
 
 // Adds records to a new database, from one thread. Records become part of the database with
-// Commit(). If an exception leaves a database incomplete, it is removed.
+// Commit(). If creating the database fails with an exception, the incomplete database is removed.
 class DatabaseWriter {
  public:
   virtual ~DatabaseWriter() = default;

@@ -63,7 +63,8 @@ bool ParseDatum(std::string_view record, Datum* datum, std::string_view* data) {
     *datum = {};
     return false;
   }
-  if (split.data && !datum->has_data()) {  // otherwise a later data field wins
+  // If a second data field follows, it has replaced the first.
+  if (split.data && !datum->has_data()) {
     *data = *split.data;
     datum->set_data("");
   }

@@ -14,13 +14,13 @@
 
 namespace hearth::caffe {
 
-// The columns are id (the key), label, channels, height, width, encoded and data. For a record that
-// is not a Datum, all columns but id are null; for a Datum with float pixels, data is null. Add()
-// must be called from one thread.
+// A batch of Datum records as Arrow columns: id (the key), label, channels, height, width, encoded
+// and data. For a record that is not a Datum, all columns but id are null; for a Datum with float
+// pixels, data is null. Add() must be called from one thread.
 class DatumBatch {
  public:
-  // If `records` keeps its values, the batch refers to the pixels of a record; otherwise it copies
-  // them.
+  // If `records` keeps its values, the batch refers to the pixels in the record; otherwise it
+  // copies them.
   explicit DatumBatch(std::shared_ptr<const DatabaseCursor> records)
       : records_(std::move(records)) {}
 
@@ -29,8 +29,8 @@ class DatumBatch {
   int64_t rows() const { return static_cast<int64_t>(ids_.size()); }
   size_t data_bytes() const { return data_bytes_; }
 
-  // Exports the batch through Arrow's C data interface; the column data has the type "binary view".
-  // The receiver releases both structs, which own the batch and the records.
+  // Exports the batch through Arrow's C data interface; the column "data" has the type "binary
+  // view". The receiver releases `schema` and `array`, which own the batch and the records.
   static void Export(const std::shared_ptr<const DatumBatch>& batch, ArrowSchema* schema,
                      ArrowArray* array);
 
@@ -46,8 +46,8 @@ class DatumBatch {
   size_t data_bytes_ = 0;
 };
 
-// The key as text. Keys are usually digits and file names; one that is not valid UTF-8 is shown as
-// its bytes.
+// Returns the key as text: unchanged if it is printable ASCII, as digits and file names are;
+// otherwise its bytes in hexadecimal.
 std::string TextOfKey(std::string_view key);
 
 }  // namespace hearth::caffe

@@ -13,23 +13,24 @@
 
 namespace hearth::caffe {
 
-// Parts of an LMDB. Part i begins at first_keys[i], unless it is empty.
+// The parts into which an LMDB is divided. Part i begins at first_keys[i], unless it is empty.
 struct LmdbParts {
   uint64_t records = 0;
   std::vector<std::string> first_keys;
 };
 
-// Number of the `records` that lie before part `part` of `parts`. Part sizes differ by at most one.
+// The number of records before part `part` if `records` records are divided into `parts` parts
+// whose sizes differ by at most one.
 uint64_t PartBegin(uint64_t records, uint64_t part, uint64_t parts);
 
 // Finds the first keys of the parts without reading values. `path` is the data file or its URI.
 // Throws like LmdbPages.
 LmdbParts DivideLmdb(const std::string& path, uint64_t parts);
 
-// An LMDB divided into parts of similar size by using only its B+tree. There are at least as many
-// parts as wanted, and at most twice as many.
+// The parts of an LMDB that was divided by its B+tree alone. Their sizes are similar, and there are
+// at least as many as wanted and at most twice as many.
 struct LmdbCuts {
-  // Each part ends at the next one's first key. Empty if the file is too small to be divided.
+  // Each part ends at the first key of the next part. Empty if the file is too small to be divided.
   std::vector<LmdbSubtree> parts;
   uint64_t records = 0;
   size_t page_size = 0;
@@ -40,7 +41,7 @@ LmdbCuts CutLmdb(const std::string& path, size_t wanted);
 // A contiguous key range.
 struct DatumRange {
   std::string first_key;
-  std::optional<std::string> end_key;  // exclusive; empty if unknown or if it is the database's end
+  std::optional<std::string> end_key;  // exclusive; empty if unknown or at the database's end
   std::optional<uint64_t> count;       // empty if unknown
   bool or_behind = false;  // first_key is only a lower bound: no record needs to have it
 };

@@ -162,7 +162,7 @@ TEST_F(DatumRowsTest, MissingRecordsAreAnError) {
   EXPECT_EQ(DatumRows(file_, "", 0).Next(), nullptr);
 }
 
-// Otherwise each part would begin at the first record again.
+// Without the check of the header's count, each part would begin at the first record again.
 TEST_F(DatumRowsTest, AWrongCountDoesNotDuplicateRecords) {
   std::vector<std::pair<std::string, std::string>> records;
   for (int i = 0; i < 100; ++i) records.emplace_back(fmt::format("{:08}", i), RecordOf("a", i));

@@ -109,8 +109,8 @@ class LevelDbWriter : public DatabaseWriter {
   leveldb::WriteBatch batch_;
 };
 
-// Divides the database into parts whose numbers of records differ by at most one. A part after the
-// last record has the first_key "".
+// Divides the database into parts whose numbers of records differ by at most one. If there are
+// fewer records than parts, the last parts are empty and have the first_key "".
 std::vector<DatumRange> DivideByRecords(LevelDbCursor* cursor, uint64_t parts) {
   uint64_t records = 0;
   for (cursor->SeekToFirst(); cursor->valid(); cursor->Next()) ++records;
@@ -126,8 +126,8 @@ std::vector<DatumRange> DivideByRecords(LevelDbCursor* cursor, uint64_t parts) {
   return ranges;
 }
 
-// Maps 64-bit numbers to keys between the first and the last key, in order: the number gives the
-// eight bytes after their common prefix.
+// Maps 64-bit numbers, in order, to keys between the first and the last key. A key consists of the
+// prefix that these two keys share and of the number's eight bytes.
 class KeyScale {
  public:
   KeyScale(std::string_view first, std::string_view last)
@@ -154,7 +154,8 @@ std::vector<DatumRange> DivideByBytes(LevelDbCursor* cursor, uint64_t parts, uin
   for (uint64_t part = 1; part < parts; ++part) {
     const uint64_t wanted = bytes / parts * part;
     uint64_t low = 0, high = std::numeric_limits<uint64_t>::max();
-    // Binary search for the smallest number whose key has `wanted` bytes before it.
+    // Binary search for the smallest number whose key is preceded by at least `wanted` bytes of the
+    // database.
     while (low < high) {
       const uint64_t middle = low + (high - low) / 2;
       if (cursor->BytesBefore(scale.KeyAt(middle)) < wanted) {

@@ -20,7 +20,7 @@ inline constexpr uint64_t kSmallLevelDb = uint64_t{64} << 20;
 std::vector<DatumRange> DivideLevelDb(const std::string& path, uint64_t parts,
                                       uint64_t small = kSmallLevelDb);
 
-// Throws like DivideLevelDb.
+// Reads a range that DivideLevelDb returned, and throws like it.
 std::unique_ptr<DatumRows> ReadLevelDb(const std::string& path, DatumRange range);
 
 }  // namespace hearth::caffe

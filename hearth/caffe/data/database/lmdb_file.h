@@ -18,7 +18,7 @@ class LmdbFile {
   // `path` is a local path, or a URI that hearth::storage supports. Throws like storage, and
   // kDataLoss for an empty file.
   explicit LmdbFile(const std::string& path);
-  // Fetches the file by pages, like a remote one. `tree` and `values` read the same file.
+  // Fetches the file by pages, even if it is local. `tree` and `values` read the same file.
   LmdbFile(std::string name, std::unique_ptr<storage::InputFile> tree,
            std::unique_ptr<storage::InputFile> values);
 
@@ -46,8 +46,8 @@ class LmdbFile {
 
   const std::string name_;
   std::shared_ptr<const formats::MappedFile> mapped_;
-  // Two readers of the same file: each reads ahead sequentially, but values are not in the order of
-  // the pages that refer to them.
+  // Two readers of the same file, one for pages of the tree and one for values. Each reads ahead
+  // sequentially, but the values are not in the order of the pages that refer to them.
   std::unique_ptr<storage::InputFile> tree_, values_;
   uint64_t size_ = 0;
   std::unordered_map<uint64_t, Slot> pages_;

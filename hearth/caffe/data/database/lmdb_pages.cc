@@ -112,7 +112,7 @@ void LmdbPages::Skip(uint64_t records) {
     records -= here;
     read_ += here;
     LeaveRecord();
-    // Otherwise pages that reference each other in a cycle would yield records forever.
+    // Without this check, pages that reference each other in a cycle would yield records forever.
     RequireSound(!valid() || read_ <= records_, "it has more records than its header says", root_);
   }
   if (valid()) ReadRecord();
@@ -132,8 +132,8 @@ void LmdbPages::Seek(std::string_view key) {
   if (root_ == kNoPage) return;
   Enter(root_);
   while (levels_.size() < depth_) {
-    // The first child contains all keys below the second child's key; the first node's key is
-    // empty.
+    // The first child contains all keys below the second child's key, and the key of the first node
+    // is always empty.
     Level& branch = levels_.back();
     branch.index =
         std::max<size_t>(1, CountWhile(branch, [&](const Node& node) { return node.key <= key; })) -
@@ -162,8 +162,8 @@ std::vector<LmdbSubtree> LmdbPages::Subtrees(size_t wanted) {
       Level branch = levels_.back();
       for (; branch.index < branch.count; ++branch.index) {
         const Node node = NodeAt(branch);
-        // The first node of a branch has an empty key, so its keys begin where the branch's keys
-        // begin.
+        // The first node of a branch has an empty key; its subtree begins at the first key of the
+        // branch.
         below.push_back({branch.index == 0 ? tree.first_key : std::string(node.key), node.number});
       }
       RequireSound(below.size() <= pages_, "its pages reference each other in a cycle", tree.page);
@@ -200,7 +200,7 @@ void LmdbPages::Enter(uint64_t page) {
   RequireSound(levels_.size() < depth_ && KindOf(page) == (leaf ? kLeaf : kBranch),
                "a page has the wrong type", page);
   const size_t lower = At<uint16_t>(page, kLowerAt);
-  // Otherwise a damaged file could make a cursor visit leaves without records forever.
+  // Without this check, a damaged file could make a cursor visit leaves without records forever.
   RequireSound(lower >= kHeaderBytes + sizeof(uint16_t) && lower <= page_size_,
                "a page has no nodes", page);
   levels_.push_back({page, 0, (lower - kHeaderBytes) / sizeof(uint16_t)});

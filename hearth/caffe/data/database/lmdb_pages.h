@@ -20,8 +20,8 @@ struct LmdbSubtree {
   uint64_t page = 0;
 };
 
-// A cursor over the records of the unnamed database, in key order, for one thread. It takes no
-// lock, so the database must not be written meanwhile. Throws kDataLoss, naming the file, if the
+// A cursor over the records of an LMDB's unnamed database, in key order, for one thread. It takes
+// no lock, so the database must not be written meanwhile. Throws kDataLoss, naming the file, if the
 // file is damaged.
 class LmdbPages : public DatabaseCursor {
  public:
@@ -31,12 +31,12 @@ class LmdbPages : public DatabaseCursor {
 
   void SeekToFirst() override;
   void Next() override { Skip(1); }
-  // Skips records; reads only page headers to do so.
+  // Moves forward by this number of records. Of the pages in between, it reads only the headers.
   void Skip(uint64_t records);
   void Seek(std::string_view key) override;
-  // Splits the whole tree, in key order, into the pages of the topmost level that has at least
-  // `wanted` pages, or into its leaves. Reads only the levels above. Leaves the cursor after the
-  // last record.
+  // Splits the tree into the subtrees, in key order, that begin at the topmost level with at least
+  // `wanted` pages, or else at the leaves. Reads only the levels above it. Leaves the cursor after
+  // the last record.
   std::vector<LmdbSubtree> Subtrees(size_t wanted);
   uint64_t records() const { return records_; }
   size_t page_size() const { return page_size_; }

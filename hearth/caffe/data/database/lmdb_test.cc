@@ -30,7 +30,7 @@ class LmdbTest : public testing::Test {
   const std::string path_ = TestFolder() + "lmdb_test";
 };
 
-// The LMDB library's map is 10 MiB at first, and each of these commits needs more.
+// The LMDB library's memory map has 10 MiB at first, and each of these commits needs more.
 TEST_F(LmdbTest, ACommitMayBeLargerThanTheMap) {
   constexpr size_t kBytes = 1 << 20;
   const auto writer = CreateLmdb(path_);

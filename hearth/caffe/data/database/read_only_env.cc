@@ -55,7 +55,7 @@ Status ReadOnlyEnv::GetChildren(const std::string& folder, std::vector<std::stri
   return status;
 }
 
-// Files on disk are never removed. LevelDB does not try again, since the call reports success.
+// Never removes files on disk, but reports success, so LevelDB does not try again.
 Status ReadOnlyEnv::RemoveFile(const std::string& name) {
   return memory_->FileExists(name) ? memory_->RemoveFile(name) : Status::OK();
 }

@@ -10,9 +10,9 @@
 
 namespace hearth::caffe {
 
-// Reads files from disk. Files that LevelDB writes while it opens a database (a table with the
-// replayed log, a new manifest) are stored in memory and read from there. Thread-safe, as LevelDB
-// requires.
+// An environment for LevelDB that reads files from disk. Files that LevelDB writes while it opens a
+// database (a table with the replayed log, a new manifest) are stored in memory and read from
+// there. Thread-safe, as LevelDB requires.
 class ReadOnlyEnv : public leveldb::EnvWrapper {
  public:
   ReadOnlyEnv();
@@ -38,7 +38,7 @@ class ReadOnlyEnv : public leveldb::EnvWrapper {
   leveldb::Status NewLogger(const std::string& name, leveldb::Logger** logger) override;
 
  private:
-  // The environment that has the file: the disk's or the memory's.
+  // The environment that contains the file: the one of the disk or the one in memory.
   leveldb::Env* EnvOf(const std::string& name);
 
   std::unique_ptr<leveldb::Env> memory_;

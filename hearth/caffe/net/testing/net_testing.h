@@ -15,8 +15,9 @@
 
 namespace hearth::caffe {
 
-// Type "TestRows". An epoch has `height` rows, starting with row number `width`, in minibatches of
-// batch_size. The three inputs and the target of row r are functions of r.
+// A layer of type "TestRows" that is fed by rows. An epoch has `height` rows, starting with row
+// number `width`, in minibatches of batch_size. The three inputs and the target of row r are
+// functions of r.
 class TestRowsLayer : public Layer {
  public:
   using Layer::Layer;
