@@ -22,7 +22,7 @@ class Group;
 struct BucketReducerOptions {
   size_t bucket_bytes = 4 << 20;  // a larger piece gets a bucket to itself
   double timeout_s = 30;          // timeout of the all-reduce of one bucket
-  Memory memory = Memory::kHost;  // of `buffer`; if kDevice, work on the default streams writes it
+  Memory memory = Memory::kHost;  // where `buffer` is; kDevice: written on the default streams
 };
 
 // Ranges of the buckets, in launch order: the last pieces of the buffer come first.
@@ -67,7 +67,7 @@ class BucketReducer {
   const std::vector<Bucket> buckets_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<size_t> missing_;  // by bucket: number of pieces that are not ready
+  std::vector<size_t> missing_;  // for each bucket, the number of pieces that are not ready
   std::vector<bool> ready_;
   std::vector<size_t> bucket_of_;
   size_t reduced_ = 0;

@@ -168,8 +168,8 @@ TEST_P(Disagreements, InSizeAreReported) {
 
 TEST_P(Disagreements, InOperationAreReported) {
   const auto one_of_two = [](Group& group) {
-    // More than fits in the socket buffers, because a root that could send everything would return
-    // without an error.
+    // The data does not fit in the socket buffers, because a root that could send everything would
+    // return without an error.
     std::vector<float> data(4'000'000);
     if (group.rank() == 1) {
       return group.Broadcast(data.data(), data.size() * sizeof(float), 1, Deadline::After(kLong));

@@ -108,7 +108,8 @@ bool FeatureSession::ServePartition() {
     if (!WriteRows(*rows)) return false;
   }
   if (source_->ended()) return false;
-  // Flush returns false if the reader of the results has gone, so no rows are needed any more.
+  // Flush returns false if the reader of the results has gone. In that case no more rows are
+  // needed.
   if (!results_->Flush(ResultDeadline())) return false;
   // The source treats a partition as an epoch, because both end with a mark after the last row.
   net_->NextEpoch();

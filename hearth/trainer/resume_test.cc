@@ -94,7 +94,7 @@ TEST_F(ResumeTest, RowsThatAreSentAgainInEachEpochResumeBitForBit) {
     Training whole = Whole(processes, devices);
     whole.streamed = true;
     const Trained unbroken = Train(whole);
-    for (const int last : {10, 20, 30}) {  // in different epochs
+    for (const int last : {10, 20, 30}) {  // each iteration is in a different epoch
       ForgetAfter(last);
       const Trained recovered = TrainAgain(whole);
       EXPECT_EQ(StartOf(recovered), last);
@@ -243,7 +243,8 @@ class OtherRowsTest : public ResumeTest {
     fs::remove(folder_.path("final.caffemodel"));
     log_.clear();
   }
-  // Resumes from `snapshot` with other rows. `said` must be the only warning about that.
+  // Resumes from `snapshot` with other rows. `said` must be the only warning about the changed
+  // rows.
   Trained Resume(Training training, int snapshot, const std::string& said) {
     KeepOnly(snapshot);
     const Trained trained = TrainAgain(std::move(training));

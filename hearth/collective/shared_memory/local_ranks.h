@@ -70,8 +70,8 @@ class LocalRanks {
   void Leave();
 
  private:
-  // These take 20 to 60 us: longer than a peer on another core needs to respond, but too short to
-  // hold up a peer that needs this core.
+  // Number of checks before a sleep. They take 20 to 60 us: longer than a peer on another core
+  // needs to respond, but too short to hold up a peer that needs this core.
   static constexpr int kSpins = 1000;
 
   void Arrive();

@@ -33,7 +33,7 @@ int control_fd = -1;
 char identity[512];  // fields of the event that are known in advance, as JSON
 std::atomic<int64_t> current_iteration{-1};
 
-// Async-signal-safe: no allocation, no locks.
+// Builds the line that the signal handler writes. Async-signal-safe: does not allocate or lock.
 class Line {
  public:
   Line& operator<<(std::string_view text) {
@@ -66,8 +66,8 @@ class Line {
   size_t size_ = 0;
 };
 
-// Runs in the crashed thread. The layer whose name it reads may be damaged too; if this causes a
-// second fault, the default handler ends the process.
+// The signal handler, which runs in the crashed thread. The layer whose name it reads may be
+// damaged too; if this causes a second fault, the default handler ends the process.
 void Report(int number) {
   FatalSignal found = {number, "a signal"};
   for (const FatalSignal& fatal : kFatal) {

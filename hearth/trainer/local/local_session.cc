@@ -65,7 +65,7 @@ uint64_t SeedOf(const caffe::SolverParameter& solver, const std::string& snapsho
   return std::random_device()();
 }
 
-// One solver thread per GPU of the flag.
+// Uses one solver thread per GPU of the -gpu flag.
 void UseDevices(const LocalOptions& options, const caffe::SolverParameter& solver, Job* job) {
   job->gpus = FindGpus(options.gpu);
   job->settings.devices = std::max(1, static_cast<int>(job->gpus.size()));

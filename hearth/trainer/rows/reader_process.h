@@ -10,7 +10,7 @@
 
 namespace hearth::trainer {
 
-// Owns the child and kills it in the destructor. The child reports failures through the ring.
+// The child process, which the destructor kills. The child reports its failures through the ring.
 class ReaderProcess {
  public:
   // Options of ReaderProcess.

@@ -90,7 +90,7 @@ final class PythonDriver private (python: DriverPython) extends AutoCloseable {
   }
 }
 
-/** Python takes its requests from here: the next one, or null at the end. */
+/** The queue from which Python takes its requests; take() returns null at the end. */
 final class Inbox private[hearth] (
     requests: LinkedBlockingQueue[Option[Request]], began: CompletableFuture[Unit]) {
   def take(): Request = {
