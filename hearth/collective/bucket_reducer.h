@@ -33,11 +33,12 @@ struct Bucket {
 };
 std::vector<Bucket> MakeBuckets(const std::vector<size_t>& piece_counts, size_t bucket_bytes);
 
-// Used by one thread. It uses the group from the first Ready to the end of Wait; between rounds,
-// the group is free for other operations.
+// Sums the buckets of one buffer over all ranks, round after round. Used by one thread. The reducer
+// uses the group from the first Ready to the end of Wait; between rounds, the group is free for
+// other operations.
 class BucketReducer {
  public:
-  // `buffer` holds the pieces one after another. It is memory from group.Allocate or of the device.
+  // `buffer` holds the pieces one after another, in memory from group.Allocate or in device memory.
   // Both `buffer` and `group` outlive the reducer.
   BucketReducer(Group& group, float* buffer, const std::vector<size_t>& piece_counts,
                 const BucketReducerOptions& options = {});

@@ -71,8 +71,9 @@ typedef struct hearth_operation {
   uint64_t step;         /* the program's step counter; 0: none */
 } hearth_operation;
 
-/* Callback for the end of an operation. Called once: on the queue's thread, which it must not block,
- * or on the caller's thread if the operation is rejected. `message` is valid only during the call. */
+/* Callback for the end of an operation. Called once: on the queue's thread, which it must not
+ * block, or on the caller's thread if the operation is rejected. `message` is valid only during the
+ * call. */
 typedef void (*hearth_done)(void* context, enum hearth_result result, const char* message);
 
 /* A queue as C functions. Any thread may submit; all ranks must submit in the same order. */

@@ -96,8 +96,8 @@ rendezvous::GroupStep StallWatch::Self(const Running& running) const {
   return {group_, self_, static_cast<int>(ranks_.size()), running.step};
 }
 
-// A rank reports its step only after it has waited for a tick. Until then, a rank may have arrived
-// although it is not known to have.
+// A rank reports its step only after it has waited for a tick. Until then, the other ranks do not
+// know that it has arrived.
 std::string StallWatch::MissingRanks() {
   const Running running = Now();
   if (!running.runs || IsPair(running.call.operation) ||
