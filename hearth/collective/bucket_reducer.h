@@ -25,7 +25,8 @@ struct BucketReducerOptions {
   Memory memory = Memory::kHost;  // where `buffer` is; kDevice: written on the default streams
 };
 
-// Ranges of the buckets, in launch order: the last pieces of the buffer come first.
+// A bucket: its pieces and its elements of the buffer. MakeBuckets returns the buckets in launch
+// order: the last pieces of the buffer come first.
 struct Bucket {
   size_t first_piece = 0;
   size_t end_piece = 0;

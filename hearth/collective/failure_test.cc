@@ -184,7 +184,7 @@ INSTANTIATE_TEST_SUITE_P(Wirings, Disagreements,
                                            Wiring::kTls, Wiring::kUcx),
                          [](const auto& info) { return NameOf(info.param); });
 
-// Each rank makes a different request, so only the comparison of the calls can end their waits.
+// The different requests of two ranks, so only the comparison of the calls can end their waits.
 struct Disagreement {
   const char* what;
   Request first;

@@ -227,8 +227,8 @@ TEST_F(ResumeTest, WarnsOfAnotherBatchSize) {
               HasSubstr("with a batch_size of 4, but this run has 5: its epoch begins again"));
 }
 
-// Ranks 0 and 1 have 50 and 51 rows in an epoch of seven iterations. There are snapshots at
-// iteration 5, in the first epoch, and at 10, 15, ...
+// Trainings in which ranks 0 and 1 have 50 and 51 rows in an epoch of seven iterations. There are
+// snapshots at iteration 5, in the first epoch, and at 10, 15, ...
 class OtherRowsTest : public ResumeTest {
  protected:
   static Training Plain(int processes, int devices) {
