@@ -29,7 +29,7 @@ void Group::Impl::Break(const Call& call, const Error& error) {
     broken_ = Error(error.code(), fmt::format("{}: {} had not arrived before the deadline; {}",
                                               call.Describe(), absent, kStepsAdvice));
   }
-  // Must follow MissingRanks(), which knows only the running operation.
+  // End must follow MissingRanks(), which knows only the running operation.
   if (stalls != nullptr) stalls->End(false);
   if (timeline::On()) RecordOperation(call, &*broken_);
   // Fail() keeps NCCL from waiting for the peers when it closes, because the ranks are now out of

@@ -51,8 +51,8 @@ std::unique_ptr<Group> Group::Split(int color, Deadline deadline) {
                        .deadline = deadline};
   std::vector<PendingRank> pending;
   pending.push_back(MakePendingRank(identity));
-  // Called before Connect, so that an abort of the parent also ends the wait for the new group's
-  // ranks.
+  // Aborts are forwarded before Connect is called, so that an abort of the parent also ends the
+  // wait for the new group's ranks.
   impl_->abort->PassOnTo(pending.front().abort);
   return std::move(Connector(setup, pending).Connect().front());
 }

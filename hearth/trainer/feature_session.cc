@@ -25,7 +25,7 @@ ring::RingEnd TakeEnd(const StreamFds& fds) { return {Fd(fds.ring_fd), Fd(fds.si
 
 // Returns the part of a blob that belongs to row `row` of a minibatch of `rows` rows. If the blob's
 // count is not a multiple of `rows`, as for a loss, the blob describes the whole minibatch, so
-// every row gets all its values.
+// every row gets all values of the blob.
 std::span<const float> RowValues(const caffe::Tensor& values, int64_t row, int64_t rows) {
   const int64_t count = values.numel();
   const bool divides = count >= rows && count % rows == 0;

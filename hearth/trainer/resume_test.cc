@@ -175,7 +175,7 @@ TEST_F(ResumeTest, FallsBackToTheSnapshotBeforeADamagedOne) {
   EXPECT_THAT(log_, HasSubstr("Skipping the snapshot of iteration 30: "));
 }
 
-// As if the run had been killed before the last of the three files was written.
+// Simulates a run that was killed before the last of the three files was written.
 TEST_F(ResumeTest, IgnoresASnapshotWithoutASeal) {
   const Training whole = Whole(1, 1);
   Train(whole);

@@ -81,7 +81,8 @@ class PythonLayer final : public Layer {
       const caffe::PythonParameter& param = param_.python_param();
       const nb::object type = FindClass(param.module(), param.layer());
       self_ = type(caffe::WriteText(param_));
-      // Set before setup(), which may read these attributes. Caffe sets param_str and phase too.
+      // The attributes are set before setup() is called, which may read them. Caffe sets param_str
+      // and phase too.
       self_.attr("name") = name();
       self_.attr("type") = this->type();
       self_.attr("param_str") = param.param_str();

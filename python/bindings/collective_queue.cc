@@ -75,7 +75,8 @@ class ArrayQueue {
     // thread may call Close too.
     const auto ending = std::move(queue_);
     WithoutGil([&] { ending->Close(); });
-    // Cleared only now, because the running operation may access the arrays until Close() returns.
+    // The arrays are released only now, because the running operation may access them until Close()
+    // returns.
     submitted_.clear();
     c_api_.reset();
   }

@@ -73,7 +73,7 @@ Json ToObject(nb::handle dict, int depth) {
 Json Convert(nb::handle object, int depth) {
   PyObject* value = object.ptr();
   if (PyUnicode_Check(value)) return ToText(object);
-  // Checked before int, because a Python bool is also an int.
+  // bool is checked before int, because a Python bool is also an int.
   if (PyBool_Check(value)) return value == Py_True;
   if (PyLong_Check(value)) return ToInteger(object);
   if (PyFloat_Check(value)) return ToNumber(object);

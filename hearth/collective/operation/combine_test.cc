@@ -13,7 +13,7 @@
 namespace hearth::collective {
 namespace {
 
-// Longer than any vector register, with a remainder.
+// More elements than any vector register holds, with a remainder.
 constexpr size_t kElements = 133;
 
 template <typename T>

@@ -114,8 +114,8 @@ void LocalRanks::Sleep(int index, Deadline deadline, const Condition& reached) {
   std::atomic_thread_fence(std::memory_order_seq_cst);
   while (true) {
     const uint32_t seen = own.bell.load(std::memory_order_seq_cst);
-    // Loaded before reached() is called, so that a member that arrives and then leaves counts as
-    // arrived.
+    // `left` is loaded before reached() is called, so that a member that arrives and then leaves
+    // counts as arrived.
     const bool left = page(index).left.load(std::memory_order_acquire) != 0;
     if (reached()) break;
     if (left) ThrowLeft(index);

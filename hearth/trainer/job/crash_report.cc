@@ -97,8 +97,8 @@ void ReportCrashes(int fd, const Job& job) {
   control_fd = fd;
   const std::string rank = nlohmann::json{{"host", job.host}, {"rank", job.rank}}.dump(
       -1, ' ', true, nlohmann::json::error_handler_t::replace);
-  // Built in advance, because a signal handler cannot allocate. Fields that do not fit are omitted
-  // entirely, because truncated fields would make the line invalid JSON.
+  // The fields are built in advance, because a signal handler cannot allocate. Fields that do not
+  // fit are omitted entirely, because truncated fields would make the line invalid JSON.
   const std::string fields = rank.substr(1, rank.size() - 2) + ",";
   std::strncpy(identity, fields.size() < sizeof identity ? fields.c_str() : "",
                sizeof identity - 1);

@@ -13,8 +13,8 @@
 
 namespace hearth::trainer {
 
-// The solver with the job's net inlined, so that nothing is read from disk, and with snapshots in
-// the folder of the job's model if it has one.
+// Returns the solver with the job's net inlined, so that nothing is read from disk. If the job has
+// a model, snapshots are written to the model's folder.
 caffe::SolverParameter SolverOf(const Job& job);
 
 // Returns the TEST net: the first test net of the solver or, if the job has no solver, the job's
