@@ -129,8 +129,8 @@ nb::object LayerObject(Layer& layer, nb::handle owner) {
 }
 
 void RegisterPythonLayer(nb::module_&) {
-  // The engine does not depend on Python. With this factory, it can make layers of type Python if
-  // the module is loaded.
+  // The engine does not depend on Python. With this factory, the engine can make layers of type
+  // Python if the module is loaded.
   caffe::SetPythonLayerFactory([](const caffe::LayerParameter& param,
                                   const caffe::NetContext& context) -> std::unique_ptr<Layer> {
     return std::make_unique<PythonLayer>(param, context);
