@@ -22,7 +22,7 @@ std::set<std::filesystem::path> EntriesOf(const std::filesystem::path& folder) {
   return entries;
 }
 
-// Linux's file contains "4: ACTIVE".
+// The kernel's `state` file of a usable port contains "4: ACTIVE".
 bool IsActive(const std::filesystem::path& port) {
   std::ifstream file(port / "state");
   std::string state;

@@ -118,7 +118,7 @@ void UcxTransport::Run(const Plan& plan, Deadline deadline) {
     Start(plan);
     Carry(deadline);
   } catch (...) {
-    Close();  // the caller may free the memory of transfers in flight
+    Close();  // ends transfers, because the caller may now free their memory
     throw;
   }
 }

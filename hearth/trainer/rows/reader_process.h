@@ -20,8 +20,8 @@ class ReaderProcess {
     std::vector<std::string> columns;  // empty: all
   };
 
-  // Starts `python3 -m hearth.rows.file_reader` on the writer's end of a ring, which the caller
-  // then closes. Throws kNotFound if there is no interpreter.
+  // Starts `python3 -m hearth.rows.file_reader` with the writer's end of a ring. The caller then
+  // closes its descriptors of that end. Throws kNotFound if there is no interpreter.
   ReaderProcess(const Options& options, const ring::RingEnd& writer);
   ~ReaderProcess();
   ReaderProcess(const ReaderProcess&) = delete;

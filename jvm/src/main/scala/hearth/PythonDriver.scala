@@ -135,9 +135,9 @@ object PythonDriver {
         throw error
     }
 
-  /** Returns the process of a SparkContext. It lives as long as the context, because features() is
-    * evaluated lazily. If a command line's process has created the context, that process also
-    * serves user-defined sources.
+  /** Returns the process of a SparkContext. The process lives as long as the context, because
+    * features() is evaluated lazily. If a command line's process has created the context, that
+    * process also serves user-defined sources.
     */
   private def of(context: SparkContext): PythonDriver = synchronized {
     ofProgram.filter(_.isAlive).getOrElse(ofContext(context))
