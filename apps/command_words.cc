@@ -81,7 +81,7 @@ Words ExpandFlagFiles(const Words& words, int depth = 0) {
   return all;
 }
 
-// Knows the flags of all commands, and whether each takes a value.
+// The flags of all commands, and whether each flag takes a value.
 class KnownFlags {
  public:
   explicit KnownFlags(const CLI::App& app) {

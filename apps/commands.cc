@@ -2,7 +2,7 @@
 
 namespace hearth::program {
 
-// In the order of the help text.
+// Adds the commands in the order in which the help text lists them.
 void AddCommands(CLI::App* app) {
   AddSparkTools(app);
   AddTrain(app);

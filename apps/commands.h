@@ -17,7 +17,7 @@ void AddPythonTools(CLI::App* app);   // draw, plot, parse_log
 void AddSparkTools(CLI::App* app);    // doctor, pack, report and others
 void AddTrainer(CLI::App* app);
 
-// Adds all of the above.
+// Adds the commands of all functions above.
 void AddCommands(CLI::App* app);
 
 }  // namespace hearth::program

@@ -19,7 +19,8 @@ namespace {
 bool MayHavePythonLayer(const trainer::LocalOptions& options) {
   if (!options.model.empty()) return caffe::MayHavePythonLayer(storage::ReadFile(options.model));
   const std::string text = storage::ReadFile(options.solver);
-  // Does not upgrade old formats, because the command does so later and logs it.
+  // Old formats are not upgraded here, because the command upgrades them later and logs the
+  // upgrade.
   caffe::SolverParameter solver;
   caffe::ParseText(text, options.solver, &solver);
   std::vector<std::string> files = solver.test_net();

@@ -9,8 +9,8 @@
 
 namespace hearth::collective {
 
-// Greedy, from the last piece to the first. The result depends only on the sizes, so all ranks get
-// the same buckets without communication.
+// Fills buckets greedily, from the last piece to the first. The buckets depend only on the sizes,
+// so all ranks get the same buckets without communication.
 std::vector<Bucket> MakeBuckets(const std::vector<size_t>& piece_counts, size_t bucket_bytes) {
   const size_t limit = std::max<size_t>(bucket_bytes / sizeof(float), 1);
   size_t begin = 0;

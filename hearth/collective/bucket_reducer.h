@@ -22,10 +22,11 @@ class Group;
 struct BucketReducerOptions {
   size_t bucket_bytes = 4 << 20;  // a larger piece gets a bucket to itself
   double timeout_s = 30;          // timeout of the all-reduce of one bucket
-  Memory memory = Memory::kHost;  // of `buffer`; if kDevice, work on the default streams writes it
+  Memory memory = Memory::kHost;  // where `buffer` is; kDevice: written on the default streams
 };
 
-// Ranges of the buckets, in launch order: the last pieces of the buffer come first.
+// A bucket: its pieces and its elements of the buffer. MakeBuckets returns the buckets in launch
+// order: the last pieces of the buffer come first.
 struct Bucket {
   size_t first_piece = 0;
   size_t end_piece = 0;
@@ -33,11 +34,12 @@ struct Bucket {
 };
 std::vector<Bucket> MakeBuckets(const std::vector<size_t>& piece_counts, size_t bucket_bytes);
 
-// Used by one thread. It uses the group from the first Ready to the end of Wait; between rounds,
-// the group is free for other operations.
+// Sums the buckets of one buffer over all ranks, round after round. Used by one thread. The reducer
+// uses the group from the first Ready to the end of Wait; between rounds, the group is free for
+// other operations.
 class BucketReducer {
  public:
-  // `buffer` holds the pieces one after another. It is memory from group.Allocate or of the device.
+  // `buffer` holds the pieces one after another, in memory from group.Allocate or in device memory.
   // Both `buffer` and `group` outlive the reducer.
   BucketReducer(Group& group, float* buffer, const std::vector<size_t>& piece_counts,
                 const BucketReducerOptions& options = {});
@@ -67,7 +69,7 @@ class BucketReducer {
   const std::vector<Bucket> buckets_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<size_t> missing_;  // by bucket: number of pieces that are not ready
+  std::vector<size_t> missing_;  // for each bucket, the number of pieces that are not ready
   std::vector<bool> ready_;
   std::vector<size_t> bucket_of_;
   size_t reduced_ = 0;

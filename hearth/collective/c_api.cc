@@ -49,7 +49,8 @@ Request RequestOf(const hearth_operation& operation, int world) {
   return request;
 }
 
-// Distinguishes the codes that a caller can act on; the message contains the rest.
+// Converts an error code to a result. Distinguishes only codes to which a caller can react; the
+// message contains the details.
 hearth_result ResultOf(ErrorCode code) {
   switch (code) {
     case ErrorCode::kInvalidArgument:

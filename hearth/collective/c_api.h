@@ -1,6 +1,6 @@
 /* C interface to background operations, for plug-ins that do not link with the core. The owner of a
- * queue passes the address of a hearth_collective to the plug-in. Any thread may call its functions
- * as long as the owner keeps the queue open. */
+ * queue passes the address of a hearth_collective to the plug-in. Any thread may call the functions
+ * of the hearth_collective as long as the owner keeps the queue open. */
 #pragma once
 
 #include <stddef.h>
@@ -71,8 +71,9 @@ typedef struct hearth_operation {
   uint64_t step;         /* the program's step counter; 0: none */
 } hearth_operation;
 
-/* Called once: on the queue's thread, which it must not block, or on the caller's thread if the
- * operation is rejected. `message` is valid only during the call. */
+/* Callback for the end of an operation. Called once: on the queue's thread, which it must not
+ * block, or on the caller's thread if the operation is rejected. `message` is valid only during the
+ * call. */
 typedef void (*hearth_done)(void* context, enum hearth_result result, const char* message);
 
 /* A queue as C functions. Any thread may submit; all ranks must submit in the same order. */

@@ -118,7 +118,7 @@ TEST(CApi, NamesTheRankThatMadeAnotherCall) {
     hearth_operation asked = On(HEARTH_ALL_REDUCE, HEARTH_FLOAT32, data);
     asked.name = "conv1";
     const auto [result, message] = Carried(own.get(), asked);
-    if (result == HEARTH_UNAVAILABLE) return;  // the other rank detected it first
+    if (result == HEARTH_UNAVAILABLE) return;  // the other rank saw the mismatch first
     EXPECT_EQ(result, HEARTH_INVALID);
     EXPECT_THAT(message, AllOf(HasSubstr("'conv1' of 16 bytes"), HasSubstr("of 20 bytes")));
   });

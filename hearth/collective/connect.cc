@@ -61,7 +61,7 @@ std::vector<std::unique_ptr<Group>> Group::Connect(rendezvous::Member& member,
 }
 
 std::vector<std::unique_ptr<Group>> Group::ConnectThreads(int ranks) {
-  // Threads share memory anyway. Here the setting only excludes NCCL (OpenDevice).
+  // Threads share memory even without this setting. Here it only excludes NCCL (OpenDevice).
   const bool only_shared = WithChosenTransport({}).only_shared_memory;
   const Identity identity = {.options = {.stall_s = StallSeconds(GroupOptions().stall_s),
                                          .local_ranks = ranks,

@@ -1,4 +1,4 @@
-// Tests which sockets stay open after connecting, and the ports that it uses.
+// Tests which sockets stay open after ranks have connected, and which ports the ranks use.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 

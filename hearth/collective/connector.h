@@ -47,7 +47,7 @@ struct PendingRank {
   std::shared_ptr<AbortSignal> abort = std::make_shared<AbortSignal>();
 };
 
-// Listens for the peers, unless all ranks are threads of this process.
+// Makes a rank that listens for its peers, unless all ranks are threads of this process.
 PendingRank MakePendingRank(const Identity& identity);
 
 // Builds the groups of one process's ranks: exchanges their addresses, determines which ranks share

@@ -25,9 +25,9 @@ void Group::Impl::Execute(const Request& request, Deadline deadline) {
   submitted_ = request.submitted;
   if (call.memory == Memory::kDevice) return ExecuteOnDevice(call, request, deadline);
   Buffer work;
-  // Guarded because the allocation of scratch memory may fail, while the peers enter the operation
-  // and would wait for this rank. Check() is not guarded, because its errors leave the group
-  // usable.
+  // Prepare is guarded because it may fail to allocate scratch memory. The peers enter the
+  // operation meanwhile and would wait for this rank. Check() is not guarded, because its errors
+  // leave the group usable.
   Guard(call, [&] { work = Prepare(request); });
   // A backend reads the peers' buffers at this rank's offset in the arena, so all ranks must pass
   // the same offset. Messages between two ranks are copied through a mailbox instead.

@@ -21,8 +21,8 @@ constexpr double kVeryLong = 120;
 constexpr double kSoon = 60;
 
 constexpr size_t kCount = 1 << 18;
-// More than fits in the socket buffers and a mailbox, so that a send cannot complete without the
-// receiver.
+// More elements than fit in the socket buffers and a mailbox, so that a send cannot complete
+// without the receiver.
 constexpr size_t kSentCount = 4 << 20;
 
 std::vector<Request> EveryOperation(int left) {
@@ -47,7 +47,7 @@ std::vector<Request> EveryOperation(int left) {
 
 class RequestFailures : public WiringTest {};
 
-// A rank that waits for the rank that left names it. Ranks that wait for that rank may name that
+// A rank that waits for the departed rank names it. A rank that waits for such a rank may name that
 // rank instead.
 TEST_P(RequestFailures, ARankThatLeftFailsEveryOperationAndIsNamed) {
   constexpr int kLeft = 3;

@@ -168,8 +168,8 @@ TEST_P(Disagreements, InSizeAreReported) {
 
 TEST_P(Disagreements, InOperationAreReported) {
   const auto one_of_two = [](Group& group) {
-    // More than fits in the socket buffers, because a root that could send everything would return
-    // without an error.
+    // The data does not fit in the socket buffers, because a root that could send everything would
+    // return without an error.
     std::vector<float> data(4'000'000);
     if (group.rank() == 1) {
       return group.Broadcast(data.data(), data.size() * sizeof(float), 1, Deadline::After(kLong));
@@ -184,7 +184,7 @@ INSTANTIATE_TEST_SUITE_P(Wirings, Disagreements,
                                            Wiring::kTls, Wiring::kUcx),
                          [](const auto& info) { return NameOf(info.param); });
 
-// Each rank makes a different request, so only the comparison of the calls can end their waits.
+// The different requests of two ranks, so only the comparison of the calls can end their waits.
 struct Disagreement {
   const char* what;
   Request first;

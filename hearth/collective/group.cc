@@ -9,9 +9,9 @@ namespace hearth::collective {
 uint64_t Group::Impl::LocationOf(const void* buffer, uint64_t bytes) const {
   if (bytes == 0) return 0;
   const auto location = arena->Find(buffer, bytes);
-  // The number of the block (starting at 1) above 44 bits of offset (16 TiB). Two ranks get the
-  // same value exactly if they pass corresponding memory. The value 0 denotes memory outside the
-  // arena.
+  // The location has the block's number, starting at 1, in the bits above a 44-bit offset (16 TiB).
+  // Two ranks get the same location exactly if they pass corresponding memory. The value 0 denotes
+  // memory outside the arena.
   constexpr int kOffsetBits = 44;
   return location ? (uint64_t{location->block} + 1) << kOffsetBits | location->offset : 0;
 }
@@ -29,7 +29,7 @@ void Group::Impl::Break(const Call& call, const Error& error) {
     broken_ = Error(error.code(), fmt::format("{}: {} had not arrived before the deadline; {}",
                                               call.Describe(), absent, kStepsAdvice));
   }
-  // Must follow MissingRanks(), which knows only the running operation.
+  // End must follow MissingRanks(), which knows only the running operation.
   if (stalls != nullptr) stalls->End(false);
   if (timeline::On()) RecordOperation(call, &*broken_);
   // Fail() keeps NCCL from waiting for the peers when it closes, because the ranks are now out of
@@ -58,7 +58,7 @@ void Group::Impl::RecordOperation(const Call& call, const Error* error) {
   }
   if (error != nullptr) details.Add("error", error->message());
   timeline::Add({"collective", call.Title(), begun_, timeline::Clock::now()}, details);
-  // The next operation may not come from a queue.
+  // Resets submitted_, because the next operation might not come from a queue.
   submitted_ = {};
 }
 

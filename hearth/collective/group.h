@@ -61,7 +61,7 @@ class Group {
 
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;
-  // Peers that still wait for this rank fail with kUnavailable.
+  // Leaves the group; peers that still wait for this rank fail with kUnavailable.
   ~Group();
 
   int rank() const;

@@ -19,7 +19,7 @@ void HierarchicalBackend::Begin(const Call& call) {
 
 // The n elements are divided into p parts. On each host, p ranks first sum n / p elements each,
 // then p independent all-reduces of n / p elements run between the hosts, then each rank copies the
-// other parts. So these ranks sum and send at the same time, and no two ranks of a host send the
+// other parts. So the p ranks of a host sum and send at the same time, and no two of them send the
 // same element.
 void HierarchicalBackend::AllReduce(Buffer data, Reduction how, Deadline deadline) {
   const int parts = topology_.parts();

@@ -43,7 +43,7 @@ Offer FromText(const std::string& text) {
   }
 }
 
-// Identifies the host; equal in all of its containers.
+// Returns an id of this host that is the same in all of the host's containers.
 std::string BootId() {
   std::string id;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> id;

@@ -19,7 +19,7 @@ struct Handle::State {
       error = failure;
     }
     changed.notify_all();
-    // Called without the lock, because the callback may call done() on this handle.
+    // The callback is called without the lock, because it may call done() on this handle.
     if (on_done) on_done(failure);
   }
 

@@ -6,8 +6,8 @@
 
 namespace hearth::collective {
 
-// The queue outlives this object. Plug-ins must have stopped using the struct before this object is
-// destroyed.
+// The hearth_collective struct of a queue. The queue outlives this object. Plug-ins must have
+// stopped using the struct before this object is destroyed.
 class QueueCApi {
  public:
   QueueCApi(Queue& queue, int rank, int world);

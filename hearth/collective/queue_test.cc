@@ -59,7 +59,7 @@ TEST_P(Queues, AMismatchedNameIsReportedWithBothNames) {
     Queue queue(group);
     const Handle handle = queue.Submit(SumRequest(data, group.rank() == 0 ? "conv1" : "conv2"));
     const Error error = ErrorOf(handle, 60);
-    if (error.code() == ErrorCode::kUnavailable) return;  // the other rank detected it first
+    if (error.code() == ErrorCode::kUnavailable) return;  // the other rank saw the mismatch first
     EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
     EXPECT_THAT(error.message(), AllOf(HasSubstr("'conv1'"), HasSubstr("'conv2'"),
                                        HasSubstr(group.rank() == 0 ? "rank 1" : "rank 0")));

@@ -22,8 +22,8 @@ struct RankTable {
   int first_local = 0;          // the first rank of this process
 };
 
-// `own` contains the ranks of this process, whose number is `process`. Waits and throws as `gather`
-// does.
+// Exchanges the connection data of all ranks. `own` contains the data of this process's ranks, and
+// `process` is the number of this process. Waits and throws as `gather` does.
 RankTable ExchangeInfos(const Gather& gather, int process, const std::vector<RankInfo>& own);
 
 // Returns reach, where reach[a][b] is true if rank a can open the shared page of rank b. `local` is

@@ -32,8 +32,8 @@ std::unique_ptr<Group> Group::Split(int color, Deadline deadline) {
   colors[static_cast<size_t>(rank())] = color;
   AllGather(colors.data(), colors.size(), DataType::kInt64, deadline);
   if (color < 0) {
-    // Takes part in the gathers of the other ranks, because they are collective operations of the
-    // parent.
+    // This rank takes part in the gathers of the ranks that get a group, because the gathers are
+    // collective operations of the parent.
     for (int i = 0; i < Connector::kGathers; ++i) GatherTexts(*this, "", deadline);
     return nullptr;
   }
@@ -51,8 +51,8 @@ std::unique_ptr<Group> Group::Split(int color, Deadline deadline) {
                        .deadline = deadline};
   std::vector<PendingRank> pending;
   pending.push_back(MakePendingRank(identity));
-  // Called before Connect, so that an abort of the parent also ends the wait for the new group's
-  // ranks.
+  // Aborts are forwarded before Connect is called, so that an abort of the parent also ends the
+  // wait for the new group's ranks.
   impl_->abort->PassOnTo(pending.front().abort);
   return std::move(Connector(setup, pending).Connect().front());
 }

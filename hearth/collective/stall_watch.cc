@@ -96,8 +96,8 @@ rendezvous::GroupStep StallWatch::Self(const Running& running) const {
   return {group_, self_, static_cast<int>(ranks_.size()), running.step};
 }
 
-// A rank reports its step only after it has waited for a tick. Until then, a rank may have arrived
-// although it is not known to have.
+// A rank reports its step only after it has waited for a tick. Until then, the other ranks do not
+// know that it has arrived.
 std::string StallWatch::MissingRanks() {
   const Running running = Now();
   if (!running.runs || IsPair(running.call.operation) ||
@@ -112,7 +112,8 @@ void StallWatch::Watch() {
   std::unique_lock lock(mutex_);
   const std::chrono::duration<double> tick(tick_s_);
   while (!changed_.wait_for(lock, tick, [&] { return ending_; })) {
-    // Unlocks because Poll may wait for the rendezvous, and Begin and End must not wait for it.
+    // Unlocks because Poll may wait for the rendezvous, and Begin and End must not wait for the
+    // rendezvous.
     lock.unlock();
     Poll();
     lock.lock();
@@ -123,7 +124,7 @@ void StallWatch::Poll() {
   const Running running = Now();
   const bool same = reported_ && reported_->number == running.number;
   if (reported_ && !(same && running.runs)) {
-    // Not logged for a failed operation, because its error says more.
+    // The end of a failed operation is not logged, because the operation's error says more.
     if (!same || running.succeeded) {
       log::Warning("{} continues: {} took {:.3g} s", Name(), reported_->call.Describe(),
                    reported_->seconds());
@@ -156,7 +157,7 @@ void StallWatch::Report(const Running& running) {
   // hundreds.
   while (next_report_s_ <= seconds) next_report_s_ *= 2;
   const double left = running.deadline.remaining();
-  ++reports;  // before the log line, so that a reader of the line finds it counted
+  ++reports;  // counts the warning before it appears in the log
   log::Warning("{} has waited for {:.3g} s in {}: {}{}", Name(), seconds, running.call.Describe(),
                reason, std::isfinite(left) ? fmt::format("; it times out in {:.0f} s", left) : "");
 }

@@ -30,8 +30,8 @@ struct StallCounts {
 };
 StallCounts CountStalls();
 
-// Belongs to one rank, whose thread calls Begin, End and MissingRanks. A background thread watches
-// the running operation and never blocks it.
+// Watches the operations of one rank, whose thread calls Begin, End and MissingRanks. A background
+// thread checks the running operation and never blocks it.
 class StallWatch {
  public:
   // `group` is a name that is unique among the groups of the step tracker; `ranks` are the group's
@@ -95,7 +95,7 @@ class StallWatch {
   // Used only by thread_.
   uint64_t reported_step_ = 0;       // the last step that was reported to the step tracker
   uint64_t seen_ = 0;                // number of the operation that the next warning is about
-  std::optional<Running> reported_;  // operation with a warning, until it continues
+  std::optional<Running> reported_;  // the last operation that was warned about, until it ends
   double next_report_s_ = 0;
 
   Thread thread_;  // last, so that it is joined before the members that it uses are destroyed

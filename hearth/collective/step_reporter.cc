@@ -12,8 +12,8 @@ namespace {
 
 using rendezvous::GroupStep;
 
-// Steps only help to name the ranks that have not arrived, so an operation does not fail if its
-// step cannot be reported.
+// Reports steps to the coordinator. Steps only help to name the ranks that have not arrived, so an
+// operation does not fail if its step cannot be reported.
 class OfMembers : public StepReporter {
  public:
   explicit OfMembers(rendezvous::Member& member) : member_(member) {}

@@ -66,7 +66,7 @@ TEST(Topology, ASingleRankIsAHost) {
   EXPECT_THAT(topology.Across(0), ElementsAre(0));
 }
 
-// True even for a rank that cannot open its own page.
+// A rank reaches itself even if it cannot open its own page.
 TEST(Topology, ARankReachesItself) {
   const Topology topology({{false, true}, {true, false}});
   EXPECT_THAT(topology.hosts(), ElementsAre(ElementsAre(0, 1)));

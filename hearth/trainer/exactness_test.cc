@@ -127,8 +127,8 @@ TEST_F(ExactnessTest, TwoRunsOfTheSameJobAreBitIdentical) {
   ExpectOneHash(first);
 }
 
-// iter_size is large enough for the longest partition, so each iteration is an epoch. Its gradient
-// is the mean over all rows only if each row counts exactly once.
+// iter_size is large enough for the longest partition, so each iteration is an epoch. The gradient
+// of an iteration is the mean over all rows only if each row counts exactly once.
 TEST_F(ExactnessTest, EachRowCountsOncePerEpochInAnyPartitioning) {
   const std::vector<std::vector<int>> partitions = {
       {30, 7, 0}, {1, 0, 0}, {0, 2}, {5, 5}, {0, 0, 9}};

@@ -25,7 +25,7 @@ ring::RingEnd TakeEnd(const StreamFds& fds) { return {Fd(fds.ring_fd), Fd(fds.si
 
 // Returns the part of a blob that belongs to row `row` of a minibatch of `rows` rows. If the blob's
 // count is not a multiple of `rows`, as for a loss, the blob describes the whole minibatch, so
-// every row gets all its values.
+// every row gets all values of the blob.
 std::span<const float> RowValues(const caffe::Tensor& values, int64_t row, int64_t rows) {
   const int64_t count = values.numel();
   const bool divides = count >= rows && count % rows == 0;
@@ -108,7 +108,8 @@ bool FeatureSession::ServePartition() {
     if (!WriteRows(*rows)) return false;
   }
   if (source_->ended()) return false;
-  // Flush returns false if the reader of the results has gone, so no rows are needed any more.
+  // Flush returns false if the reader of the results has gone. In that case no more rows are
+  // needed.
   if (!results_->Flush(ResultDeadline())) return false;
   // The source treats a partition as an epoch, because both end with a mark after the last row.
   net_->NextEpoch();

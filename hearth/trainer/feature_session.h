@@ -16,8 +16,8 @@
 
 namespace hearth::trainer {
 
-// Used by one thread. Runs one net and ignores settings.devices, because Spark runs several
-// processes.
+// Applies one net to the rows of one worker. Ignores settings.devices, because Spark runs several
+// processes. Used by one thread.
 class FeatureSession {
  public:
   // Takes ownership of the descriptors of the job's test stream and results.

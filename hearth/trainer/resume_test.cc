@@ -94,7 +94,7 @@ TEST_F(ResumeTest, RowsThatAreSentAgainInEachEpochResumeBitForBit) {
     Training whole = Whole(processes, devices);
     whole.streamed = true;
     const Trained unbroken = Train(whole);
-    for (const int last : {10, 20, 30}) {  // in different epochs
+    for (const int last : {10, 20, 30}) {  // each iteration is in a different epoch
       ForgetAfter(last);
       const Trained recovered = TrainAgain(whole);
       EXPECT_EQ(StartOf(recovered), last);
@@ -175,7 +175,7 @@ TEST_F(ResumeTest, FallsBackToTheSnapshotBeforeADamagedOne) {
   EXPECT_THAT(log_, HasSubstr("Skipping the snapshot of iteration 30: "));
 }
 
-// As if the run had been killed before the last of the three files was written.
+// Simulates a run that was killed before the last of the three files was written.
 TEST_F(ResumeTest, IgnoresASnapshotWithoutASeal) {
   const Training whole = Whole(1, 1);
   Train(whole);
@@ -227,8 +227,8 @@ TEST_F(ResumeTest, WarnsOfAnotherBatchSize) {
               HasSubstr("with a batch_size of 4, but this run has 5: its epoch begins again"));
 }
 
-// Ranks 0 and 1 have 50 and 51 rows in an epoch of seven iterations. There are snapshots at
-// iteration 5, in the first epoch, and at 10, 15, ...
+// Trainings in which ranks 0 and 1 have 50 and 51 rows in an epoch of seven iterations. There are
+// snapshots at iteration 5, in the first epoch, and at 10, 15, ...
 class OtherRowsTest : public ResumeTest {
  protected:
   static Training Plain(int processes, int devices) {
@@ -243,7 +243,8 @@ class OtherRowsTest : public ResumeTest {
     fs::remove(folder_.path("final.caffemodel"));
     log_.clear();
   }
-  // Resumes from `snapshot` with other rows. `said` must be the only warning about that.
+  // Resumes from `snapshot` with other rows. `said` must be the only warning about the changed
+  // rows.
   Trained Resume(Training training, int snapshot, const std::string& said) {
     KeepOnly(snapshot);
     const Trained trained = TrainAgain(std::move(training));

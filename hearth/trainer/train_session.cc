@@ -123,7 +123,8 @@ void TrainSession::JoinCluster() {
   member_ = std::make_unique<rendezvous::Member>(options);
   peer_failures_ =
       member_->OnFailure([this](const rendezvous::Failure& failure) { Fail(failure); });
-  // Called after OnFailure, so that no failure of another rank is missed while this one waits.
+  // Reserve is called after OnFailure, so that no failure of another rank is missed during its
+  // wait.
   member_->Reserve({{"devices", job_.settings.devices}});
   collective::GroupOptions group;
   group.listen_host = job_.listen_host;

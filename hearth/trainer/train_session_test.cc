@@ -78,8 +78,8 @@ TEST_F(TrainSessionTest, SendsEventsOfStartProgressAndEnd) {
   EXPECT_LT(last["loss"], 1.4);
 }
 
-// Copies its bottom to its top. On rank 1, the third forward pass fails or changes the layer's
-// parameter.
+// A layer that copies its bottom to its top. On rank 1, the third forward pass fails or changes the
+// layer's parameter.
 class OddLayer : public caffe::Layer {
  public:
   using Layer::Layer;

@@ -83,11 +83,12 @@ void RunTrainerProcess(int control_fd) {
   ControlChannel channel{Fd(control_fd)};
   Job job;
   try {
-    // Set before anything waits, so that this process does not outlive its worker.
+    // DieWithParent is called before anything waits, so that this process does not outlive its
+    // worker.
     DieWithParent(getppid());
     job = ParseJob(channel.ReadLine(Deadline::After(kJobTimeoutSeconds)));
-    // Called after ReadLine, because both read the channel. From here on, only the end of the
-    // channel is of interest, and it can arrive at any time.
+    // Watch is called after ReadLine, because both read the channel. From here on, only the end of
+    // the channel is of interest, and it can arrive at any time.
     channel.Watch([] { EndProcess(kWorkerGone); });
     ReportCrashes(control_fd, job);
     if (job.mode == Mode::kTrain) {

@@ -5,7 +5,7 @@
 namespace hearth::tensorflow {
 namespace {
 
-std::mutex use_mutex;  // held while an operation is submitted, so that Use() waits for it
+std::mutex use_mutex;  // held during a submission, so that Use() waits for it
 const hearth_collective* in_use = nullptr;
 
 TF_Code CodeOf(hearth_result result) {
@@ -16,8 +16,8 @@ TF_Code CodeOf(hearth_result result) {
       return TF_INVALID_ARGUMENT;
     case HEARTH_TIMEOUT:
       return TF_DEADLINE_EXCEEDED;
-    // Not TF_UNAVAILABLE, because TensorFlow would convert it to an internal error if a function
-    // returns it.
+    // HEARTH_UNAVAILABLE does not become TF_UNAVAILABLE, because TensorFlow would convert that code
+    // to an internal error if a function returned it.
     case HEARTH_UNAVAILABLE:
     case HEARTH_FAILED:
       break;

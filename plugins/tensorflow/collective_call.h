@@ -12,14 +12,15 @@
 
 namespace hearth::tensorflow {
 
-// Stores the argument of hearth_tensorflow_use(). If it is null, there is no group of ranks, and
-// Submit fails. Any thread may call it.
+// Stores the argument of hearth_tensorflow_use(). While it is null, there is no group of ranks, and
+// Submit fails. Any thread may call Use.
 void Use(const hearth_collective* collective);
 // The number of ranks; 0 without a group.
 int World();
 
-// Created by a kernel. Once the last of its operations has completed, it deletes itself and
-// notifies TensorFlow, from the collective's thread. TensorFlow starts no work on that thread.
+// One execution of a kernel, which creates this object. Once the last of its operations has
+// completed, the object deletes itself and notifies TensorFlow, from the collective's thread.
+// TensorFlow starts no work on that thread.
 class CollectiveCall {
  public:
   CollectiveCall(const Functions& functions, TF_OpKernelContext* context,

@@ -14,8 +14,8 @@ namespace hearth::tensorflow {
 namespace {
 
 const Functions* tf = nullptr;
-// Number of HearthStep calls. Every operation carries it, so that operations of different steps
-// never match, even if a rank skipped the operations of a step.
+// Number of HearthStep calls. Every operation carries this number, so that operations of different
+// steps never match, even if a rank skipped the operations of a step.
 std::atomic<uint64_t> steps{0};
 
 // The attributes of an op.

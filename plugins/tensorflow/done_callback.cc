@@ -5,8 +5,8 @@
 namespace hearth::tensorflow {
 namespace {
 
-// Stacks grow down, so the callers' frames are at higher addresses; the nearest callers' frames are
-// closer than this.
+// Maximum distance of the nearest callers' frames. Stacks grow down, so callers' frames are at
+// higher addresses.
 constexpr uintptr_t kNearFrames = 64 << 10;
 
 bool IsInCallersFrames(const void* address) {

@@ -7,9 +7,10 @@
 
 namespace hearth::tensorflow {
 
-// TensorFlow (2.8 to 2.21) passes the address of a function parameter, a std::function<void()> that
-// is destroyed when the kernel returns. Therefore an object in the callers' stack frames is copied.
-// An object at any other address outlives the call and is referenced.
+// The completion callback of a kernel. TensorFlow (2.8 to 2.21) passes the address of a function
+// parameter, a std::function<void()> that is destroyed when the kernel returns. Therefore an object
+// in the callers' stack frames is copied. An object at any other address outlives the call and is
+// referenced.
 class DoneCallback {
  public:
   // Must be constructed in the kernel's compute function, on the thread that called it.

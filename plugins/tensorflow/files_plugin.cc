@@ -180,12 +180,12 @@ int List(const TF_Filesystem*, const char* uri, char*** entries, TF_Status* stat
   return count;
 }
 
-// Needed because TensorFlow's default would drop the scheme and the host.
+// Keeps the scheme and the host, which TensorFlow's default function would drop.
 char* Translate(const TF_Filesystem*, const char* uri) {
   try {
     return strdup(storage::ParseRemote(uri).text().c_str());
   } catch (const Error&) {
-    return strdup(uri);  // the operation that uses it reports the error
+    return strdup(uri);  // the operation that uses the URI reports the error
   }
 }
 

@@ -13,7 +13,7 @@ namespace hearth::tensorflow {
 // appended. Used by one thread, like TensorFlow's own files.
 class GrowingFile {
  public:
-  // If `keep`, keeps the file's existing content and appends to it.
+  // If `keep` is true, keeps the file's existing content and appends to it.
   GrowingFile(std::string uri, bool keep);
 
   void Append(std::string_view bytes);

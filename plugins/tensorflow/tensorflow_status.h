@@ -9,7 +9,7 @@
 
 namespace hearth::tensorflow {
 
-// Looks up the functions; returns false if TensorFlow's library is not loaded.
+// Looks up TensorFlow's functions for a TF_Status; returns false if its library is not loaded.
 bool FindStatusFunctions();
 
 void SetStatus(TF_Status* status, TF_Code code, const char* message);

@@ -31,7 +31,8 @@ ArrayMemory::Block ArrayMemory::Find(size_t bytes) {
   return {std::make_unique_for_overwrite<std::byte[]>(bytes), bytes};
 }
 
-// Frees the oldest block first, because its size may no longer be requested.
+// If too many blocks are free, releases the oldest one, because its size may no longer be
+// requested.
 void ArrayMemory::Recycle(Block block) {
   const std::lock_guard lock(mutex_);
   if (free_.size() == kMaxBlocks) free_.erase(free_.begin());

@@ -16,8 +16,8 @@ using namespace nb::literals;
 namespace hearth::bindings {
 namespace {
 
-// Does not call Python, because the logging thread may hold a lock for which the thread with the
-// GIL waits.
+// The sink does not call Python, because the logging thread may hold a lock for which the thread
+// with the GIL waits.
 void CopyWarningsTo(int fd) {
   log::SetSink([fd](const log::Record& record) {
     if (record.level == log::Level::kInfo) return;

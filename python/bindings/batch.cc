@@ -46,7 +46,8 @@ nb::tuple ExportRows(std::shared_ptr<const BatchView> batch) {
 }  // namespace
 
 nb::tuple Capsules(std::unique_ptr<ArrowSchema> schema, std::unique_ptr<ArrowArray> array) {
-  // Made before the tuple, so that the capsule frees its struct if a later allocation fails.
+  // The array's capsule is made before the tuple, so that it frees its struct if a later allocation
+  // fails.
   nb::object array_capsule = MakeCapsule(std::move(array), "arrow_array");
   return nb::make_tuple(MakeCapsule(std::move(schema), "arrow_schema"), array_capsule);
 }

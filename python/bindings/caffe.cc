@@ -4,8 +4,8 @@
 namespace nb = nanobind;
 
 NB_MODULE(_caffe, m) {
-  // Disabled because a callback or Python layer that references its own net or solver keeps both
-  // alive until exit.
+  // Leak warnings are disabled, because a callback or Python layer that references its own net or
+  // solver keeps both alive until exit.
   nb::set_leak_warnings(false);
   m.doc() = "The Caffe engine of Hearth: nets, solvers, images.";
   // _core also converts hearth::Error to Python exceptions for this module.

@@ -20,7 +20,8 @@ using caffe::Blobs;
 using caffe::Shape;
 using View = nb::ndarray<nb::numpy, float>;
 
-// The array keeps its memory alive, even after the blob has moved to a larger block of memory.
+// Returns an array that keeps its memory alive, even after the blob has moved to a larger block of
+// memory.
 View ViewOf(const caffe::Tensor& tensor) {
   // Copies the handle, not the numbers.
   auto copy = std::make_unique<caffe::Tensor>(tensor);
@@ -38,7 +39,7 @@ Shape ShapeOf(const nb::args& dims) {
   return nb::cast<Shape>(one_sequence ? nb::handle(dims[0]) : nb::handle(dims));
 }
 
-// Legacy axes of four-dimensional blobs: a missing axis has length 1.
+// Returns the length of a legacy axis (num, channels, height, width); a missing axis has length 1.
 int64_t LegacyAxis(const BlobHandle& handle, int64_t axis) {
   const Blob& blob = handle.get();
   Require(blob.num_axes() <= 4, ErrorCode::kInvalidArgument,

@@ -1,4 +1,5 @@
-// The compute device that pycaffe's set_mode chose for this process. Access with the GIL only.
+// The compute device that pycaffe's set_mode_cpu or set_mode_gpu chose for this process. Access
+// with the GIL only.
 #pragma once
 
 #include "hearth/caffe/tensor/compute_device.h"

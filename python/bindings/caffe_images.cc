@@ -51,7 +51,7 @@ NewArray3<uint8_t> ResizeArray(const Array3<uint8_t>& array, int64_t height, int
                      static_cast<int64_t>(array.shape(1)),
                      static_cast<int64_t>(array.shape(2)),
                      {}};
-  // Copied because NumPy's memory may be read-only or may change meanwhile.
+  // The pixels are copied because NumPy's memory may be read-only or may change meanwhile.
   image.pixels.assign(array.data(), array.data() + array.size());
   return ImageToArray(image::Resize(image, height, width));
 }

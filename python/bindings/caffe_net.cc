@@ -37,8 +37,8 @@ using caffe::Net;
 using Array = nb::ndarray<const float, nb::c_contig, nb::device::cpu>;
 using OnLayer = std::function<void(int index)>;
 
-// Copied because the layer uses the items in later forward passes, when the caller may have changed
-// the array.
+// Copies the items, because the layer uses them in later forward passes, when the caller may have
+// changed the array.
 caffe::Tensor CopyOf(const Array& array) {
   std::vector<int64_t> shape;
   for (size_t i = 0; i < array.ndim(); ++i) shape.push_back(static_cast<int64_t>(array.shape(i)));
@@ -75,7 +75,7 @@ std::unique_ptr<Net> NetOfFile(const std::string& uri, const std::string& phase,
   return BuildNet(caffe::ReadNet(uri), phase, level, stages, seed);
 }
 
-// As in `hearth test` and feature extraction, blobs share memory.
+// Makes a net whose blobs share memory, as in `hearth test` and feature extraction.
 std::unique_ptr<Net> NetForInference(const std::string& prototxt, const std::string& precision) {
   caffe::NetContext context;
   context.phase = caffe::TEST;

@@ -81,7 +81,8 @@ class PythonLayer final : public Layer {
       const caffe::PythonParameter& param = param_.python_param();
       const nb::object type = FindClass(param.module(), param.layer());
       self_ = type(caffe::WriteText(param_));
-      // Set before setup(), which may read these attributes. Caffe sets param_str and phase too.
+      // The attributes are set before setup() is called, which may read them. Caffe sets param_str
+      // and phase too.
       self_.attr("name") = name();
       self_.attr("type") = this->type();
       self_.attr("param_str") = param.param_str();
@@ -128,8 +129,8 @@ nb::object LayerObject(Layer& layer, nb::handle owner) {
 }
 
 void RegisterPythonLayer(nb::module_&) {
-  // The engine does not depend on Python. With this factory, it can make layers of type Python if
-  // the module is loaded.
+  // The engine does not depend on Python. With this factory, the engine can make layers of type
+  // Python if the module is loaded.
   caffe::SetPythonLayerFactory([](const caffe::LayerParameter& param,
                                   const caffe::NetContext& context) -> std::unique_ptr<Layer> {
     return std::make_unique<PythonLayer>(param, context);

@@ -81,7 +81,7 @@ class CallingSolver final : public Solver {
 
 std::unique_ptr<CallingSolver> BuildSolver(SolverParameter param, SolverOptions options,
                                            BeforeForwardCall before_forward) {
-  // Allocated on the heap, because the options point to it before the solver owns it.
+  // `calls` is on the heap, because the options point to it before the solver owns it.
   auto calls = std::make_unique<SolverCalls>(std::move(before_forward), param.iter_size());
   options.observer = calls.get();
   options.train_context.device = options.test_context.device = ModeDevice();

@@ -44,8 +44,8 @@ nb::ndarray<nb::numpy, float> Allocate(const nb::object& self, size_t count) {
 }
 
 void Run(Group& group, const ArrayRequest& request, double timeout_s) {
-  // Needs the GIL to read the arrays' descriptions. `request` keeps the arrays alive during the
-  // operation.
+  // For() needs the GIL to read the arrays' descriptions. `request` keeps the arrays alive during
+  // the operation.
   const collective::Request what = request.For(group);
   const ReleasedGil released;
   group.Run(what, Deadline::After(timeout_s));

@@ -29,7 +29,8 @@ struct Submitted {
   ArrayRequest request;
 };
 
-// Guarded by the GIL, which is released while it waits for the running operation.
+// A queue of operations on arrays. Guarded by the GIL, which is released during waits for the
+// running operation.
 class ArrayQueue {
  public:
   ArrayQueue(std::shared_ptr<Group> group, double timeout_s)
@@ -61,8 +62,8 @@ class ArrayQueue {
   // Returns true if the request was executed.
   bool TryRun(const ArrayRequest& request) {
     RequireOpen();
-    // Keeps the queue alive, because another thread may close it meanwhile; Close then waits for
-    // the operation.
+    // The copy of queue_ keeps the queue alive, because another thread may close it meanwhile;
+    // Close then waits for the operation.
     return WithoutGil([queue = queue_, what = request.For(*group_)]() mutable {
       return queue->TryRun(std::move(what));
     });
@@ -74,7 +75,8 @@ class ArrayQueue {
     // thread may call Close too.
     const auto ending = std::move(queue_);
     WithoutGil([&] { ending->Close(); });
-    // Cleared only now, because the running operation may access the arrays until Close() returns.
+    // The arrays are released only now, because the running operation may access them until Close()
+    // returns.
     submitted_.clear();
     c_api_.reset();
   }

@@ -15,7 +15,7 @@ namespace hearth::bindings {
 using OutputArray = nanobind::ndarray<nanobind::c_contig, nanobind::device::cpu>;
 using InputArray = nanobind::ndarray<nanobind::ro, nanobind::c_contig, nanobind::device::cpu>;
 
-// These throw kInvalidArgument and list the supported values.
+// These functions throw kInvalidArgument for an unsupported value, and list the supported ones.
 collective::DataType TypeOf(const nanobind::dlpack::dtype& type);
 std::string NameOf(const nanobind::dlpack::dtype& type);  // accepts any type
 collective::Op OpOf(const std::string& name);

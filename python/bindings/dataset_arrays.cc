@@ -31,7 +31,7 @@ std::string_view DtypeOf(const GatheredColumn& column) {
   return batch::ColumnTypeName(column.number_type());  // NumPy uses the same names
 }
 
-// Type of the result if it differs from the column's type.
+// Returns the type of the result if it differs from the column's type, else nullopt.
 std::optional<ColumnType> OtherType(const GatheredColumn& column, nb::handle out_dtype) {
   if (out_dtype.is_none()) return std::nullopt;
   const nb::object dtype = nb::module_::import_("numpy").attr("dtype")(out_dtype);

@@ -53,7 +53,8 @@ class GuardedReader {
 
   void Start(int64_t epoch, nb::handle remaining, std::optional<uint64_t> order_seed) {
     std::optional<EpochReader::Rest> rest;
-    // Converted before the wait for the reader, because the conversion needs the GIL.
+    // `remaining` is converted before the wait for the reader, because the conversion needs the
+    // GIL.
     if (auto indices = IndicesOf(remaining)) rest = {std::move(*indices), order_seed};
     WithoutGil(
         [&] { reader_.With([&](EpochReader& reader) { reader.Start(epoch, std::move(rest)); }); });

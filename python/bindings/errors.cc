@@ -44,7 +44,7 @@ void Translate(const std::exception_ptr& thrown, void* classes) {
   } catch (const Error& error) {
     const auto& known = *static_cast<Classes*>(classes);
     const nb::object exception = ExceptionOf(error, known);
-    // In that case, Python's own error is set, for example MemoryError.
+    // If ExceptionOf fails, Python's own error is set, for example MemoryError.
     if (!exception.is_valid()) return;
     PyErr_SetObject(known.at(static_cast<size_t>(error.code())).ptr(), exception.ptr());
   }

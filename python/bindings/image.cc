@@ -118,8 +118,8 @@ nb::tuple PythonImageTransform::Apply(const nb::sequence& encoded, const nb::obj
 
 std::string PythonImageTransform::Reason(const nb::object& encoded, uint64_t seed) const {
   const BufferView buffer(encoded);
-  // Decodes the image again, on this thread. Apply does not return the reasons, because they are
-  // rarely needed and would cost a string for each image.
+  // Finds the reason by decoding the image again, on this thread. Apply does not return the
+  // reasons, because they are rarely needed and would cost a string for each image.
   const ReleasedGil released;
   const auto memory = std::make_unique_for_overwrite<std::byte[]>(transform_.bytes_per_image());
   try {

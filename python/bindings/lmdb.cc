@@ -59,7 +59,7 @@ std::unique_ptr<DatumRows> OpenRange(const std::string& path, const nb::bytes& f
   return std::make_unique<DatumRows>(path, std::move(range));
 }
 
-// A wrapper, because nanobind cannot hold pointers to const.
+// Wraps a pointer to const, which nanobind cannot hold directly.
 struct PythonDatums {
   std::shared_ptr<const DatumBatch> batch;
 };

@@ -72,7 +72,7 @@ class PythonMember : public Member {
   PythonMember(MemberOptions options, std::shared_ptr<Inbox> inbox)
       : Member(Deliver(std::move(options), inbox)),
         inbox_(std::move(inbox)),
-        // Initialized last, because the callback may be called at once.
+        // subscription_ is initialized last, because the callback may be called at once.
         subscription_(OnFailure([to = inbox_](const Failure& failure) {
           to->Put({{"failure", FailureJson(failure)}});
         })) {}

@@ -87,8 +87,8 @@ nb::object Receive(MessageChannel& self, std::optional<double> timeout_s) {
   const nb::object message = ToPython(received->message);
   nb::list descriptors;
   for (const Fd& fd : received->descriptors) descriptors.append(fd.get());
-  // Released only now that the list is complete. If Python had run out of memory before, the Fds
-  // would have closed the descriptors.
+  // The descriptors are released only now that the list is complete. If Python had run out of
+  // memory before, the Fds would have closed them.
   for (Fd& fd : received->descriptors) fd.Release();
   return nb::make_tuple(message, descriptors);
 }

@@ -2,7 +2,8 @@
 #include "module.h"
 
 NB_MODULE(_core, m) {
-  // Disabled because a program may exit while one of its threads still waits for rows.
+  // Leak warnings are disabled, because a program may exit while one of its threads still waits for
+  // rows.
   nanobind::set_leak_warnings(false);
   m.doc() = "The native core of Hearth: rendezvous, rings and datasets, collective, prototxt.";
   hearth::bindings::RegisterErrors();

@@ -5,8 +5,8 @@
 
 namespace hearth::bindings {
 
-// Serialises calls from Python's threads. Call With() without the GIL, because it waits for the
-// mutex.
+// A T that Python's threads use one at a time. Call With() without the GIL, because With() waits
+// for the mutex.
 template <typename T>
 class OneAtATime {
  public:

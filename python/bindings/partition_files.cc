@@ -115,7 +115,8 @@ void DefineReceivePartition(nb::module_& m) {
 }
 
 uint64_t PartitionHash(int64_t partition, int fd, uint64_t bytes, int64_t rows) {
-  // Duplicated because HashOfFile() closes its descriptor and Python keeps the original.
+  // The descriptor is duplicated, because HashOfFile() closes its descriptor and Python keeps the
+  // original.
   Fd file = Duplicate(fd);
   return WithoutGil([&] { return dataset::HashOfFile(partition, std::move(file), {bytes, rows}); });
 }

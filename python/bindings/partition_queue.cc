@@ -45,9 +45,9 @@ class PythonFunction {
     const AcquiredGil acquired;
     return nb::cast<std::string>((*function_)());
   }
-  // Passes the message as a dict.
+  // Calls the function with the message as a dict.
   void operator()(const Json& message) const {
-    // Written before the GIL is acquired, because writing JSON does not need Python.
+    // The JSON text is written before the GIL is acquired, because this does not need Python.
     const std::string text = message.dump(-1, ' ', false, Json::error_handler_t::replace);
     const AcquiredGil acquired;
     (*function_)(nb::module_::import_("json").attr("loads")(text));
@@ -144,7 +144,7 @@ Args:
 nb::object NextBatch(RowReader& reader) {
   auto batch = WithoutGil([&] { return reader.Next(); });
   if (!batch) return nb::none();
-  // Copied first, because the next statement moves from the batch.
+  // The format is copied first, because the next statement moves from the batch.
   const feed::RowFormat format = batch->format;
   return nb::make_tuple(nb::cast(PythonBatch(std::move(batch->view), batch->image)), format.pickled,
                         format.batched, format.remote);

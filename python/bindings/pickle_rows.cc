@@ -27,8 +27,9 @@ using namespace nb::literals;
 namespace hearth::bindings {
 namespace {
 
-// Limit of the values in a key. Hashing a tuple visits all its elements, which may be shared and
-// nested without limit. Keys of rows are usually names, numbers, or tuples of a few of these.
+// Maximum number of values in a dict's key. Hashing a tuple visits all its elements, which may be
+// shared and nested without limit. Keys in rows are usually names, numbers, or tuples of a few of
+// these.
 constexpr int kMaxKeyParts = 1000;
 
 // Returns true if hashing the key visits at most `*parts` values; decrements `*parts` for each
@@ -68,7 +69,7 @@ class RecentFloats {
   static constexpr int kShift = 64 - kBits;
   static constexpr int64_t kPatience = 2048;
 
-  // Persists across pickles and uses at most 100 KB.
+  // Cached floats by hash; they persist across pickles and use at most 100 KB.
   static std::array<PyObject*, 1 << kBits>& Cache() {
     static std::array<PyObject*, 1 << kBits> cache = {};
     return cache;

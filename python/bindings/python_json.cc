@@ -18,7 +18,7 @@ std::string ToText(nb::handle text) {
   if (const char* bytes = PyUnicode_AsUTF8AndSize(text.ptr(), &size)) {
     return {bytes, static_cast<size_t>(size)};
   }
-  PyErr_Clear();  // lone surrogates, for example of a path that is not UTF-8
+  PyErr_Clear();  // the text has lone surrogates, as a path that is not UTF-8 may have
   const nb::object replaced = nb::steal(PyUnicode_AsEncodedString(text.ptr(), "utf-8", "replace"));
   if (!replaced.is_valid()) nb::raise_python_error();
   return {PyBytes_AS_STRING(replaced.ptr()), static_cast<size_t>(PyBytes_GET_SIZE(replaced.ptr()))};
@@ -73,7 +73,7 @@ Json ToObject(nb::handle dict, int depth) {
 Json Convert(nb::handle object, int depth) {
   PyObject* value = object.ptr();
   if (PyUnicode_Check(value)) return ToText(object);
-  // Checked before int, because a Python bool is also an int.
+  // bool is checked before int, because a Python bool is also an int.
   if (PyBool_Check(value)) return value == Py_True;
   if (PyLong_Check(value)) return ToInteger(object);
   if (PyFloat_Check(value)) return ToNumber(object);

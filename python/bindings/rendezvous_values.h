@@ -20,7 +20,8 @@ inline rendezvous::Json ParseValue(const std::string& text) {
   return value;
 }
 
-// Replaces invalid UTF-8, so that a rank's message is always readable.
+// Returns the value as JSON text. Replaces invalid UTF-8, so that a rank's message is always
+// readable.
 inline std::string Dump(const rendezvous::Json& value) {
   return value.dump(-1, ' ', false, rendezvous::Json::error_handler_t::replace);
 }

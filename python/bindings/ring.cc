@@ -59,8 +59,8 @@ using PythonRingWriter = PythonRing<ring::RingWriter>;
 using PythonRingReader = PythonRing<ring::RingReader>;
 
 bool Write(PythonRingWriter& ring, nb::handle rows, double timeout_s) {
-  // Written directly instead of through Arrow structs, because the chunks are already views of
-  // bytes.
+  // The chunks are written directly instead of through Arrow structs, because they are already
+  // views of bytes.
   if (nb::isinstance<PythonChunks>(rows)) {
     const batch::ChunksImage image = nb::cast<const PythonChunks&>(rows).image();
     const ReleasedGil released;
@@ -78,7 +78,7 @@ nb::tuple NextEntry(PythonRingReader& ring, double timeout_s) {
     const ReleasedGil released;
     const ring::RingEntry entry = ring.side().Next(Deadline::After(timeout_s));
     kind = entry.kind;
-    // Copied because Python may keep the batch, but the ring's space is needed for the next
+    // The batch is copied because Python may keep it, but the ring's space is needed for the next
     // entries.
     if (kind == ring::EntryKind::kBatch) batch = batch::CopyBatch(entry.image);
     ring.side().Release();

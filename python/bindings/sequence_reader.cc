@@ -97,8 +97,8 @@ class PythonSequence {
     const nb::bytes views(batch->views.data(), batch->views.size());
     const auto* values = reinterpret_cast<const uint8_t*>(batch->values().data());
     const size_t shape[] = {batch->values().size()};
-    // The memoryview keeps its memory alive: the reader with its mapping, or the batch with its
-    // copy.
+    // The memoryview keeps the owner of its memory alive: the reader with its mapping, or the batch
+    // with its copy.
     nb::object owner = nb::borrow(self);
     if (!reader.in_place_) {
       batch->keys = {};

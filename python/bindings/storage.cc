@@ -39,9 +39,9 @@ class PythonInput {
 
   nb::bytes ReadAt(uint64_t offset, size_t size) {
     const uint64_t left = offset < file_->size() ? file_->size() - offset : 0;
-    // Reads into the object's own memory, so that the bytes are not copied again.
+    // Reads into the memory of the bytes object, so that the bytes are not copied again.
     nb::bytes bytes(nullptr, std::min<uint64_t>(size, left));
-    // Writable, because the object is not shared yet.
+    // The bytes may be written, because the object is not shared yet.
     auto* data = const_cast<char*>(bytes.c_str());
     const size_t count = WithoutGil([&] { return file_->ReadAt(offset, data, bytes.size()); });
     return count == bytes.size() ? bytes : nb::bytes(data, count);

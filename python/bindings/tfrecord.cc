@@ -97,7 +97,7 @@ std::unique_ptr<formats::ByteSource> OpenSource(const std::string& path) {
   return std::make_unique<RemoteSource>(path);
 }
 
-// Reads a file, or a bytes object that it keeps alive.
+// Reads the records of a file, or of a bytes object, which the reader keeps alive.
 class PythonReader {
  public:
   PythonReader(const std::string& path, uint64_t largest)

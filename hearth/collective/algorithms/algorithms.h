@@ -12,7 +12,7 @@
 
 namespace hearth::collective {
 
-// The transport, and buffers that are reused by later calls.
+// Arguments of all algorithms: the transport, and buffers that later calls reuse.
 struct Exchange {
   Transport& transport;
   Plan& plan;

@@ -7,7 +7,7 @@
 namespace hearth::collective {
 namespace {
 
-// Powers of two, and powers of two plus one to seven ranks.
+// Numbers of ranks: powers of two, and one to seven ranks more than a power of two.
 class HalvingDoublingTest : public ::testing::TestWithParam<int> {};
 
 TEST_P(HalvingDoublingTest, SumsAnyNumberOfElements) {

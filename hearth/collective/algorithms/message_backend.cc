@@ -12,7 +12,7 @@ namespace {
 constexpr size_t kDirectBytes = 32 << 10;
 constexpr size_t kDirectRanks = 8;
 // Limit of recursive doubling, which is used only within a host. There, messages cost processor
-// time instead of latency, and it sends fewer messages than the other algorithms (decision 065).
+// time instead of latency, and recursive doubling sends the fewest messages (decision 065).
 constexpr size_t kDoublingBytes = 64 << 10;
 // Above kHalvingBytes the ring is faster: its chunks keep the network busy while they are summed.
 // It has 2 (world - 1) steps, which pay off only for parts above kHalvingPart bytes.

@@ -13,8 +13,8 @@ namespace hearth::collective {
 // bytes for large ones.
 class MessageBackend : public Backend {
  public:
-  // `one_host` is true if all ranks are on one host and exchange messages through its kernel. It is
-  // the same on all ranks.
+  // `one_host` is true if all ranks are on one host and exchange messages through that host's
+  // kernel. The value is the same on all ranks.
   MessageBackend(std::unique_ptr<Transport> transport, bool one_host);
 
   void Begin(const Call& call) override { call_ = call; }

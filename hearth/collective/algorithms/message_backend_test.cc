@@ -39,7 +39,8 @@ TEST_P(MessageBackendSizes, ChangesTheAlgorithmBetweenSums) {
 }
 INSTANTIATE_TEST_SUITE_P(Worlds, MessageBackendSizes, ::testing::Values(3, 4));
 
-// Direct exchange adds the last 1 to 0 and would return 1. Recursive doubling adds it to -1e8.
+// The sum of 1, 1e8, -1e8 and 1 depends on the order: direct exchange adds the last 1 to 0 and
+// would return 1, but recursive doubling adds it to -1e8 and returns 0.
 TEST(MessageBackendTest, FourRanksOfOneHostSumByRecursiveDoubling) {
   RunGroups(Wiring::kTcp, 4, [](Group& group) {
     float value = std::vector<float>{1, 1e8, -1e8, 1}[static_cast<size_t>(group.rank())];

@@ -20,7 +20,8 @@ class NarrowWindow {
         world_(exchange.transport.size()),
         self_(exchange.transport.self()),
         own_(Part(data.count, world_, self_)) {
-    // The values to send, then the values of this rank's part that the peers have sent.
+    // The scratch memory holds the values to send, then the values of this rank's part that the
+    // peers have sent.
     const size_t others = own_.size() * static_cast<size_t>(world_);
     exchange_.scratch.resize(std::max(exchange_.scratch.size(), (data.count + others) * kHalf));
   }

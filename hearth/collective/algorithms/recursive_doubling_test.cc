@@ -24,7 +24,8 @@ TEST_P(RecursiveDoublingTest, AllRanksGetTheSameBits) {
   ExpectTheSameBits(GetParam(), &RecursiveDoublingAllReduce);
 }
 
-// Both operators return the first argument for 0 and -0.
+// For 0 and -0, kMin and kMax return their first argument, so the sign of the result shows the
+// order.
 TEST_P(RecursiveDoublingTest, AllRanksCombineInTheSameOrder) {
   for (const Op op : {Op::kMin, Op::kMax}) {
     for (int negative = 0; negative < GetParam(); ++negative) {
@@ -81,7 +82,8 @@ TEST(RecursiveDoublingScratch, IsReusedForFewerElements) {
   });
 }
 
-// Returns the errors of eight ranks if the ranks in `others` call a barrier instead.
+// Returns the errors of eight ranks of which some call a barrier and the others an all-reduce: rank
+// r calls the barrier if bit r of `others` is set.
 std::vector<ErrorCode> ErrorsOfMismatch(unsigned others) {
   std::vector<ErrorCode> codes;
   std::mutex mutex;

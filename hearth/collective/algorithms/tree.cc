@@ -5,7 +5,7 @@
 namespace hearth::collective {
 namespace {
 
-// As in the ring: a rank forwards one chunk while the next one arrives.
+// A rank forwards one chunk while the next one arrives, as in the ring.
 constexpr size_t kTreeChunkBytes = 256 << 10;
 
 }  // namespace

@@ -62,7 +62,7 @@ void DeviceStream::Mark() {
     ::eventfd_write(own->marks->event.get(), 1);
   };
   cuda::Check(api_, api_.launch_host(stream_, signal, reached.get()), "add a callback to a stream");
-  // Owned by the callback now; leaked if the device fails before the callback.
+  // The callback now owns `reached`, which leaks if the device fails before the callback.
   (void)reached.release();
 }
 
@@ -72,7 +72,7 @@ bool DeviceStream::Done() {
   eventfd_t count = 0;
   ::eventfd_read(fd(), &count);
   if (marks_->reached.load(std::memory_order_acquire) == marked_) return true;
-  // A device that has failed calls no callback; only a query reports that.
+  // A device that has failed does not call the callback, so only a query reports the failure.
   const cuda::Result result = api_.stream_query(stream_);
   if (result != cuda::kNotReady) cuda::Check(api_, result, "complete its work");
   return false;

@@ -46,7 +46,8 @@ class DeviceStream {
   bool Done();
 
  private:
-  // Shared with the device's callback, which may run after the stream is destroyed.
+  // The marks that the stream has reached. Shared with the device's callback, which may run after
+  // the stream is destroyed.
   struct Marks {
     Fd event;
     std::atomic<uint64_t> reached{0};

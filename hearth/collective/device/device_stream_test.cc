@@ -21,7 +21,7 @@ cuda::Context* CurrentDevice() {
   return context;
 }
 
-// Work that blocks a stream until Open.
+// Work that blocks a stream until Open() is called.
 class BlockedWork {
  public:
   explicit BlockedWork(cuda::Stream* stream) {
@@ -94,7 +94,7 @@ TEST(DeviceStreamTest, TheThreadsDeviceIsCurrentAgainAfterAUse) {
 TEST(DeviceStreamTest, EndsItsStreamWithItself) {
   const int before = StandIn::Get().streams();
   for (int i = 0; i < 10; ++i) const DeviceStream stream(0);
-  // Like CUDA's, the stand-in's streams end slightly later than the call.
+  // Like CUDA, the stand-in ends a stream slightly after the call that destroys the stream.
   const Deadline deadline = Soon();
   while (StandIn::Get().streams() > before && !deadline.expired()) std::this_thread::yield();
   EXPECT_LE(StandIn::Get().streams(), before);

@@ -17,7 +17,7 @@ using Result = int;
 inline constexpr Result kSuccess = 0;
 inline constexpr Result kInProgress = 7;
 
-// Passed by value, as NCCL's functions expect it.
+// ncclUniqueId, which NCCL's functions expect by value.
 struct UniqueId {
   char bytes[128] = {};
 };

@@ -72,7 +72,7 @@ TEST_P(DeviceFailures, AMismatchedCallIsReportedWithBothCalls) {
     const DeviceArray<float> data(std::vector<float>(100));
     const Request request = DeviceSum(data, group.rank() == 0 ? "conv1" : "conv2");
     const Outcome outcome = OutcomeOf([&] { group.Run(request, Deadline::After(kLong)); });
-    if (outcome.code == ErrorCode::kUnavailable) return;  // the other rank detected it first
+    if (outcome.code == ErrorCode::kUnavailable) return;  // the other rank saw the mismatch first
     EXPECT_EQ(outcome.code, ErrorCode::kInvalidArgument);
     EXPECT_THAT(outcome.message, AllOf(HasSubstr("'conv1'"), HasSubstr("'conv2'")));
   });

@@ -242,7 +242,8 @@ void NcclGroup::Await(Deadline deadline) {
   }
 }
 
-// Returns true if a rank has left; throws if the previous check found that, too.
+// Returns true if a rank has left. Throws if the previous check found that too (`left_before`) and
+// the operation is not done.
 bool NcclGroup::CheckPeers(bool left_before) {
   nccl::Result state = nccl::kSuccess;
   Check(api_.async_error(communicator_, &state));

@@ -39,7 +39,7 @@ class NcclGroup {
 
   // Reports that the ranks are no longer in step, so that Close does not wait for the peers.
   void Fail() { failed_ = true; }
-  // Idempotent.
+  // Releases NCCL's resources. Idempotent.
   void Close();
 
  private:

@@ -1,5 +1,5 @@
-// Tests operations on GPU memory against the stand-ins for CUDA and NCCL. It needs no GPU, so it
-// does not cover errors of NCCL itself.
+// Tests operations on GPU memory against the stand-ins for CUDA and NCCL. The tests need no GPU, so
+// they do not cover errors of NCCL itself.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

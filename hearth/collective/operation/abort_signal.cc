@@ -19,9 +19,9 @@ void AbortSignal::Raise(const std::string& reason) {
   const std::lock_guard lock(mutex_);
   if (raised()) return;
   reason_ = reason;
-  // Stored after reason_, because readers test raised_ without the lock.
+  // raised_ is stored after reason_, because readers test raised_ without the lock.
   raised_.store(true, std::memory_order_release);
-  // Cannot fail, because this is the only write to the counter, which is 0 before.
+  // The write cannot fail, because it is the only one to the counter, which is 0 before.
   ::eventfd_write(event_.get(), 1);
   if (word_ != nullptr) BumpAndWake(*word_);
   for (const auto& other : others_) {

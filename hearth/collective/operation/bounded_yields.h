@@ -9,10 +9,11 @@
 
 namespace hearth::collective {
 
-// On Linux 6.6 and later a thread that yields runs again after the other threads of its core:
-// within microseconds if those threads are waiting ranks too, after milliseconds if one of them
-// computes (decision 050). After a long yield, the next waits therefore sleep at once: few waits if
-// long yields are rare (a peer was late once), up to kMaxSleepingWaits if they recur.
+// Decides whether a waiting rank yields its core or sleeps. On Linux 6.6 and later a thread that
+// yields runs again after the other threads of its core: within microseconds if those threads are
+// waiting ranks too, after milliseconds if one of them computes (decision 050). After a long yield,
+// the next waits therefore sleep at once: few waits if long yields are rare (a peer was late once),
+// up to kMaxSleepingWaits if they recur.
 //
 // Belongs to one rank and is used by one thread.
 class BoundedYields {

@@ -12,7 +12,7 @@
 
 namespace hearth::collective {
 
-// Sizes are described by fields of Request.
+// A collective operation. The comments describe sizes by the fields of Request.
 enum class Operation : uint8_t {
   // Input and output have `count` elements.
   kAllReduce,

@@ -8,11 +8,11 @@
 
 namespace hearth::collective {
 
-// Header sent over TCP before an operation's first message to a peer. The next rank always receives
-// one, even without a message. This makes ranks in different operations fail instead of mixing up
-// their bytes or waiting forever.
+// Header sent over TCP or RDMA before an operation's first message to a peer. The next rank always
+// receives a header, even without a message. This makes ranks in different operations fail instead
+// of mixing up their bytes or waiting forever.
 struct CallHeader {
-  uint64_t number = 0;  // counts the transport's operations, or the operations of one pair of ranks
+  uint64_t number = 0;  // number of the operation in the transport, or between two ranks
   Call call;
 
   CallHeader() = default;

@@ -49,7 +49,8 @@ HEARTH_INLINE T Store(Value value) {
   }
 }
 
-// Integers wrap around, as NumPy's do. The sum is unsigned because signed overflow is undefined.
+// Adds two values. Integers wrap around, as NumPy's do. The sum is unsigned because signed overflow
+// is undefined.
 template <typename T>
 struct Sum {
   static HEARTH_INLINE T Of(T a, T b) {
@@ -70,9 +71,9 @@ HEARTH_INLINE bool IsNan(T value) {
   return false;
 }
 
-// Returns NaN if either value is NaN, as numpy.minimum does: `b < a` is false if `a` is NaN, so `a`
-// is returned; a NaN in `b` is selected explicitly. `|` instead of `||` avoids a branch, so that
-// compilers vectorize the loop.
+// Returns the smaller value, or NaN if either value is NaN, as numpy.minimum does: `b < a` is false
+// if `a` is NaN, so `a` is returned; a NaN in `b` is selected explicitly. `|` instead of `||`
+// avoids a branch, so that compilers vectorize the loop.
 template <typename T>
 struct Min {
   static HEARTH_INLINE T Of(T a, T b) { return (b < a) | IsNan(b) ? b : a; }

@@ -13,7 +13,7 @@
 namespace hearth::collective {
 namespace {
 
-// Longer than any vector register, with a remainder.
+// More elements than any vector register holds, with a remainder.
 constexpr size_t kElements = 133;
 
 template <typename T>
@@ -58,7 +58,7 @@ TEST(Combine, IntegerSumsWrapAround) {
 }
 
 TEST(Combine, BoolsReduceByOrAndAnd) {
-  // 2 counts as true.
+  // As a bool, 2 counts as true.
   const std::vector<uint8_t> a = {0, 0, 1, 2};
   const std::vector<uint8_t> b = {0, 2, 0, 1};
   const auto combine = [&](Op op) {

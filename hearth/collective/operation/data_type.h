@@ -6,7 +6,7 @@
 
 namespace hearth::collective {
 
-// A bool is a byte; any value other than 0 counts as true.
+// Type of an element. A bool is a byte; any value other than 0 counts as true.
 enum class DataType : uint8_t {
   kFloat32,
   kFloat64,
@@ -18,10 +18,11 @@ enum class DataType : uint8_t {
   kBool,
 };
 
-// kMin and kMax return NaN if any rank's value is NaN (like IEEE 754-2019's minimum, torch.minimum
-// and NumPy), so that no rank's failure is hidden and the order of the ranks does not matter.
-// Integer sums wrap around; an integer mean is the sum divided by the number of ranks, rounded
-// towards zero. For bools, kSum and kMax are "or", kMin is "and", and there is no mean.
+// Reduction operator. kMin and kMax return NaN if any rank's value is NaN (like IEEE 754-2019's
+// minimum, torch.minimum and NumPy), so that no rank's failure is hidden and the order of the ranks
+// does not matter. Integer sums wrap around; an integer mean is the sum divided by the number of
+// ranks, rounded towards zero. For bools, kSum and kMax are "or", kMin is "and", and there is no
+// mean.
 enum class Op : uint8_t { kSum, kMin, kMax, kMean };
 
 // Returns the table's entry for an enumerator, or `otherwise` if the value is out of range, as it

@@ -27,7 +27,7 @@ void WaitWhileEqual(const std::atomic<uint32_t>& word, uint32_t seen, Deadline d
     limit.tv_sec = static_cast<time_t>(left);
     limit.tv_nsec = static_cast<long>((left - std::floor(left)) * 1e9);
   }
-  // Without FUTEX_PRIVATE_FLAG, because the waker may be another process.
+  // FUTEX_PRIVATE_FLAG is not set, because the waker may be another process.
   ::syscall(SYS_futex, &word, FUTEX_WAIT, seen, limited ? &limit : nullptr, nullptr, 0);
 }
 

@@ -25,7 +25,7 @@ struct Receive {
   bool combine = false;  // data = data op received, instead of data = received
 };
 
-// A plan is reused, so that operations do not allocate.
+// The messages of one step. A plan is reused, so that operations do not allocate.
 struct Plan {
   std::vector<Send> sends;
   std::vector<Receive> receives;

@@ -12,8 +12,9 @@
 
 namespace hearth::collective {
 
-// `count` is the number of elements of the output, except for reduce-scatter and send, where it
-// counts the input. See Operation for the sizes of input and output.
+// The arguments of one operation. `count` is the number of elements of the output, except for
+// reduce-scatter and send, where it counts the input. See Operation for the sizes of input and
+// output.
 struct Request {
   Operation operation = Operation::kBarrier;
   const void* input = nullptr;  // null: in place, at `output`

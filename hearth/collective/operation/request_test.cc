@@ -38,7 +38,7 @@ class Requests : public ::testing::TestWithParam<std::tuple<Wiring, int>> {
       const std::vector<T> input = of(group.rank());
       const size_t bytes = input.size() * sizeof(T);
       std::vector<std::byte> odd(2 * bytes + 1);
-      // Not memcpy, because the data of an empty vector may be null.
+      // Copies by copy_n instead of memcpy, because the data of an empty vector may be null.
       const auto* given = reinterpret_cast<const std::byte*>(input.data());
       std::copy_n(given, bytes, odd.begin() + 1);
       Request request = how;

@@ -10,8 +10,8 @@
 namespace hearth::collective {
 namespace {
 
-// Faults the pages in now rather than during the first operation. Old kernels reject the advice;
-// the first access faults the pages in then.
+// Faults the pages in now rather than during the first operation. Old kernels reject the advice; on
+// those, the first access to each page faults it in.
 void TouchNow(const Mapping& mapping) {
 #ifdef MADV_POPULATE_WRITE
   ::madvise(mapping.data(), mapping.size(), MADV_POPULATE_WRITE);

@@ -71,8 +71,8 @@ void LocalRanks::Arrive() {
 }
 
 void LocalRanks::ThrowLeft(int index) const {
-  // The process of rank 0 runs the coordinator. If it ends, an abort with the reason arrives at
-  // about the same time, so this waits for it.
+  // The process of rank 0 runs the coordinator. If rank 0 has left, an abort with the reason
+  // arrives at about the same time, so this waits for the abort.
   constexpr int kReasonMs = 500;
   pollfd reason{abort_->fd(), POLLIN, 0};
   if (peer(index).rank == 0) poll(&reason, 1, kReasonMs);
@@ -92,7 +92,7 @@ void LocalRanks::RingAll(bool only_sleepers) {
 }
 
 void LocalRanks::Wake(int index) {
-  std::atomic_thread_fence(std::memory_order_seq_cst);  // as in RingAll
+  std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with the fence in Sleep
   if (page(index).waiting.load(std::memory_order_relaxed) != 0) BumpAndWake(page(index).bell);
 }
 

@@ -70,8 +70,8 @@ class LocalRanks {
   void Leave();
 
  private:
-  // These take 20 to 60 us: longer than a peer on another core needs to respond, but too short to
-  // hold up a peer that needs this core.
+  // Number of checks before a sleep. They take 20 to 60 us: longer than a peer on another core
+  // needs to respond, but too short to hold up a peer that needs this core.
   static constexpr int kSpins = 1000;
 
   void Arrive();
@@ -114,8 +114,8 @@ void LocalRanks::Sleep(int index, Deadline deadline, const Condition& reached) {
   std::atomic_thread_fence(std::memory_order_seq_cst);
   while (true) {
     const uint32_t seen = own.bell.load(std::memory_order_seq_cst);
-    // Loaded before reached() is called, so that a member that arrives and then leaves counts as
-    // arrived.
+    // `left` is loaded before reached() is called, so that a member that arrives and then leaves
+    // counts as arrived.
     const bool left = page(index).left.load(std::memory_order_acquire) != 0;
     if (reached()) break;
     if (left) ThrowLeft(index);

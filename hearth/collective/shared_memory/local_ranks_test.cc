@@ -16,8 +16,8 @@ namespace hearth::collective {
 namespace {
 
 TEST(LocalRanks, SynchronizeMakesWritesVisible) {
-  // Not atomic. Thread sanitizers cannot see the ordering, because each rank maps the pages
-  // separately.
+  // The elements are not atomic, so that the synchronisation must order the accesses. Thread
+  // sanitizers cannot see this ordering, because each rank maps the pages separately.
   std::vector<int> written(4);
   RunLocal(4, [&](LocalRanks& ranks) {
     ranks.Begin({});

@@ -50,8 +50,8 @@ void SharedBackend::AllReduce(Buffer data, Reduction how, Deadline deadline) {
 }
 
 void SharedBackend::ReduceScatter(Buffer data, Op op, Deadline deadline) {
-  // Outside the arena, the data is staged in windows, and a rank's part of a window is not in its
-  // part of the whole buffer.
+  // Data outside the arena is staged in windows. A rank's part of a window is not in its part of
+  // the whole buffer, so the whole buffer is reduced on all ranks.
   if (!arena_.Find(data.data, data.bytes())) return AllReduce(data, op, deadline);
   ReduceParts(data, op, ranks_.size(), deadline);
 }

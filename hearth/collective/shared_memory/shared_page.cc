@@ -36,8 +36,8 @@ std::optional<Mapping> OpenSharedPage(const PageAddress& address) {
       status.st_size != static_cast<off_t>(bytes)) {
     return std::nullopt;
   }
-  // Safe because the size has been checked; access beyond the end of a shorter file would raise
-  // SIGBUS.
+  // The page may be read, because the size has been checked; access beyond the end of a shorter
+  // file would raise SIGBUS.
   Mapping mapping(fd.get(), 0, bytes);
   if (std::memcmp(PageIn(mapping).nonce, address.nonce.data(), kNonceBytes) != 0) {
     return std::nullopt;

@@ -37,7 +37,7 @@ void CountMappings(ProcessResources* held) {
   }
 }
 
-// Ignores files of other programs.
+// Counts the files in /dev/shm, except those of other programs.
 void CountSharedFiles(ProcessResources* held) {
   for (const auto& entry : fs::directory_iterator("/dev/shm")) {
     const std::string name = entry.path().filename().string();

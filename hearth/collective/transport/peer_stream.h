@@ -18,8 +18,9 @@ class PeerStream {
   virtual ~PeerStream() = default;
 
   // Send or receive `parts` in order and return the number of bytes; 0 means that the caller must
-  // poll fd() first. The next Send must start with the bytes that this one did not send. Throw
-  // kUnavailable, naming the peer, if it closed the connection; other errors follow from errno.
+  // poll fd() first. The next Send must start with the bytes that this one did not send. Both throw
+  // kUnavailable, naming the peer, if the peer has closed the connection; other error codes follow
+  // from errno.
   virtual size_t Send(std::span<const iovec> parts) = 0;
   virtual size_t Receive(std::span<const iovec> parts) = 0;
 

@@ -12,7 +12,7 @@
 namespace hearth::collective {
 namespace {
 
-// Sorted by name, so that messages do not change from run to run.
+// Returns the folder's entries sorted by name, so that messages do not change from run to run.
 std::set<std::filesystem::path> EntriesOf(const std::filesystem::path& folder) {
   std::set<std::filesystem::path> entries;
   std::error_code gone;
@@ -22,7 +22,7 @@ std::set<std::filesystem::path> EntriesOf(const std::filesystem::path& folder) {
   return entries;
 }
 
-// Linux's file contains "4: ACTIVE".
+// The kernel's `state` file of a usable port contains "4: ACTIVE".
 bool IsActive(const std::filesystem::path& port) {
   std::ifstream file(port / "state");
   std::string state;

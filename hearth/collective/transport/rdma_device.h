@@ -5,7 +5,8 @@
 
 namespace hearth::collective {
 
-// Exactly one of the two fields is set.
+// An RDMA device of this host, or the reason why there is none. Exactly one of the two fields is
+// set.
 struct RdmaDevice {
   std::string name;     // "mlx5_0:1": the first device with an active port, and the port
   std::string missing;  // why there is no device

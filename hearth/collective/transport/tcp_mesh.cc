@@ -74,8 +74,8 @@ class Mesh {
     const int ready = ::poll(entries.data(), entries.size(), next.poll_timeout_ms());
     abort_.ThrowIfRaised();
     if (ready < 0 && errno != EINTR) ThrowErrno(errno, "cannot wait for data connections");
-    // Precedes Accept, which appends to callers_, so that entries[i] still belongs to callers_[i -
-    // 2].
+    // The loop runs before Accept, which appends to callers_, so that entries[i] still belongs to
+    // callers_[i - 2].
     for (size_t i = 2; i < entries.size(); ++i) {
       if (entries[i].revents != 0) Serve(*callers_[i - 2]);
     }

@@ -83,7 +83,7 @@ bool IsWithinHost(int fd) {
   return own.sin6_family == AF_INET && v4(own) == v4(other);
 }
 
-// Includes this rank.
+// Returns the number of ranks on this rank's host, including this rank.
 int RanksOfHost(const std::vector<std::unique_ptr<PeerStream>>& streams) {
   return 1 + static_cast<int>(std::count_if(streams.begin(), streams.end(), [](const auto& stream) {
            return stream != nullptr && IsWithinHost(stream->fd());
@@ -105,10 +105,10 @@ TcpTransport::TcpTransport(std::vector<std::unique_ptr<PeerStream>> streams,
     states_.emplace_back(std::move(streams[i]), static_cast<int>(i), peers[i]);
     const int fd = states_.back().stream->fd();
     if (IsWithinHost(fd)) {
-      // If the kernel rejects this, only speed is lost.
+      // If the kernel rejects the size, the transport is only slower.
       (void)::setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &kSendBytesWithinHost, sizeof(int));
     }
-    // Not zeroed, because it is written first.
+    // The slot is not zeroed, because it is written before it is read.
     states_.back().slot.reset(new std::byte[kSlotBytes]);
   }
   active_.reserve(states_.size());
@@ -304,7 +304,7 @@ void TcpTransport::SetWakeUp(PeerState& state) const {
                     plan_->receives[state.receive].bytes - state.received >= 2UL * kWakeUpBytes;
   const int bytes = known && more ? kWakeUpBytes : 1;
   if (bytes == state.wake_up_bytes) return;
-  // If the kernel rejects this, it wakes this rank more often.
+  // If the kernel rejects the limit, it wakes this rank more often.
   (void)::setsockopt(state.stream->fd(), SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof(bytes));
   state.wake_up_bytes = bytes;
 }
@@ -317,7 +317,7 @@ void TcpTransport::Wait(Deadline deadline) {
     if (receiving) SetWakeUp(*state);
     const bool sending =
         MaySend(*state) || (state->headers.owed && state->header_sent < sizeof(CallHeader));
-    // Skips a peer whose next message depends on another receive, because its socket is writable,
+    // Skips a peer whose next message must wait for another receive: the peer's socket is writable,
     // so poll would return at once.
     if (!receiving && !sending) continue;
     const int events = (receiving ? POLLIN : 0) | (sending ? POLLOUT : 0);

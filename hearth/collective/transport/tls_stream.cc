@@ -20,8 +20,8 @@ namespace hearth::collective {
 namespace {
 
 // TLS 1.3 with a pre-shared key (RFC 8446, 4.2.11). The identity only has to be equal on both
-// sides; the key differs per mesh. The cipher suite's number is defined in RFC 8446, B.4. Its hash
-// is SHA-256, as the pre-shared key requires, and CPUs have instructions for AES.
+// sides; the key differs per mesh. The cipher suite's number is defined in RFC 8446, B.4. The suite
+// uses SHA-256, as the pre-shared key requires, and AES, for which CPUs have instructions.
 constexpr std::string_view kIdentity = "hearth";
 constexpr const char* kCipherSuite = "TLS_AES_128_GCM_SHA256";
 constexpr unsigned char kCipherSuiteNumber[] = {0x13, 0x01};

@@ -19,7 +19,7 @@ enum class TlsSide { kClient, kServer };
 std::string TlsKey(const std::string& token, const std::string& session);
 
 // Returns once both sides have proved that they know the key. Throws kPermissionDenied if the peer
-// does not, kUnavailable if it left, and kDeadlineExceeded, all naming the peer.
+// does not know the key, kUnavailable if the peer left, and kDeadlineExceeded, all naming the peer.
 std::unique_ptr<PeerStream> MakeTlsStream(Connection connection, const Peer& peer, TlsSide side,
                                           const std::string& key, Deadline deadline);
 

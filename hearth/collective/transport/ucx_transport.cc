@@ -118,7 +118,7 @@ void UcxTransport::Run(const Plan& plan, Deadline deadline) {
     Start(plan);
     Carry(deadline);
   } catch (...) {
-    Close();  // the caller may free the memory of transfers in flight
+    Close();  // ends transfers, because the caller may now free their memory
     throw;
   }
 }
@@ -323,7 +323,7 @@ void UcxTransport::Take(PeerState& state, const Flight& flight) {
 std::byte* UcxTransport::TakeSlot(PeerState& state) {
   state.slots.resize(kPiecesUnderWay);
   std::unique_ptr<std::byte[]>& slot = state.slots[state.next_slot++ % kPiecesUnderWay];
-  // Not zeroed, because it is written before it is read.
+  // The slot is not zeroed, because it is written before it is read.
   if (slot == nullptr) slot.reset(new std::byte[kPieceBytes]);
   return slot.get();
 }

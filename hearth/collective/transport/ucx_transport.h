@@ -107,7 +107,7 @@ class UcxTransport : public Transport {
   const std::shared_ptr<AbortSignal> abort_;
   CallHeaders headers_;
   std::vector<PeerState> states_;
-  UcxWorker worker_;  // Close stops it before the peers' buffers are freed
+  UcxWorker worker_;  // Close stops the worker before the peers' buffers are freed
 
   // State of the running plan.
   const Plan* plan_ = nullptr;

@@ -54,7 +54,7 @@ void UcxWorker::Create(const std::string& transports) {
   collective::Check(api_, status, "open its devices", transports);
   ucx::WorkerParams params;
   params.field_mask = ucx::WorkerParams::kThreadMode;
-  // Used by one thread at a time, but not always by the same one.
+  // The worker is used by one thread at a time, but not always by the same one.
   params.thread_mode = ucx::WorkerParams::kSerialized;
   collective::Check(api_, api_.worker_create(context_, &params, &worker_), "create a worker",
                     transports);

@@ -15,7 +15,7 @@ namespace hearth::collective {
 class UcxWorker {
  public:
   // `self` is this rank's index among `size` ranks. `transports` has the format of UCX_TLS. Throws
-  // kUnavailable if UCX is not installed or supports none of them.
+  // kUnavailable if UCX is not installed or supports none of these transports.
   UcxWorker(int self, int size, const std::string& transports);
   ~UcxWorker() { Stop(); }
   UcxWorker(const UcxWorker&) = delete;

@@ -13,9 +13,9 @@
 
 namespace hearth::trainer {
 
-// The trainer's end of the stream socket to its parent process, which carries one JSON object per
-// line. The trainer first receives the job, then sends events. End of stream means that the parent
-// process is gone.
+// The trainer's end of a stream socket to its parent process. The socket carries one JSON object
+// per line: the trainer first receives the job, then sends events. End of stream means that the
+// parent process is gone.
 class ControlChannel {
  public:
   static constexpr size_t kMaxLineBytes = 16 << 20;

@@ -33,7 +33,7 @@ int control_fd = -1;
 char identity[512];  // fields of the event that are known in advance, as JSON
 std::atomic<int64_t> current_iteration{-1};
 
-// Async-signal-safe: no allocation, no locks.
+// Builds the line that the signal handler writes. Async-signal-safe: does not allocate or lock.
 class Line {
  public:
   Line& operator<<(std::string_view text) {
@@ -66,8 +66,8 @@ class Line {
   size_t size_ = 0;
 };
 
-// Runs in the crashed thread. The layer whose name it reads may be damaged too; if this causes a
-// second fault, the default handler ends the process.
+// The signal handler, which runs in the crashed thread. The layer whose name it reads may be
+// damaged too; if this causes a second fault, the default handler ends the process.
 void Report(int number) {
   FatalSignal found = {number, "a signal"};
   for (const FatalSignal& fatal : kFatal) {
@@ -97,8 +97,8 @@ void ReportCrashes(int fd, const Job& job) {
   control_fd = fd;
   const std::string rank = nlohmann::json{{"host", job.host}, {"rank", job.rank}}.dump(
       -1, ' ', true, nlohmann::json::error_handler_t::replace);
-  // Built in advance, because a signal handler cannot allocate. Fields that do not fit are omitted
-  // entirely, because truncated fields would make the line invalid JSON.
+  // The fields are built in advance, because a signal handler cannot allocate. Fields that do not
+  // fit are omitted entirely, because truncated fields would make the line invalid JSON.
   const std::string fields = rank.substr(1, rank.size() - 2) + ",";
   std::strncpy(identity, fields.size() < sizeof identity ? fields.c_str() : "",
                sizeof identity - 1);

@@ -19,7 +19,7 @@ struct StreamFds {
   int signal_fd = -1;
   std::string spill_dir = {};  // empty: Job::spill_dir
   // Hash that identifies the input files. If set, the feeder sends the rows again in each epoch,
-  // and they are not spooled.
+  // and this process does not spool the rows.
   std::optional<uint64_t> files_hash = {};
 };
 

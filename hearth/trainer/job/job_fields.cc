@@ -22,7 +22,8 @@ void JobFields::RejectUnknownFields() const {
 }
 
 const nlohmann::json* JobFields::Find(const char* name) const {
-  // Known even if the field is absent. Null counts as absent, because Python writes None as null.
+  // Reading a field makes its name known even if the field is absent. Null counts as absent,
+  // because Python writes None as null.
   known_.insert(name);
   auto it = object_.find(name);
   return it == object_.end() || it->is_null() ? nullptr : &*it;

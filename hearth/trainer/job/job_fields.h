@@ -12,8 +12,8 @@
 
 namespace hearth::trainer {
 
-// Absent and null fields return the fallback; wrong types throw kInvalidArgument. `object` must
-// outlive the JobFields.
+// The fields of one JSON object. Absent and null fields return the fallback; wrong types throw
+// kInvalidArgument. `object` must outlive the JobFields.
 class JobFields {
  public:
   // `path` is the prefix in messages: empty for the job itself, "solver." for its solver.

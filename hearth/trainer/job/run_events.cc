@@ -28,10 +28,10 @@ nlohmann::json OutputsOf(caffe::Net& net) {
 
 nlohmann::json NetEvent(const caffe::Net& net) {
   nlohmann::json layers = nlohmann::json::array();
-  std::map<int, std::string> made_by;  // by blob: the layer that last wrote it
+  std::map<int, std::string> made_by;  // for each blob, the layer that last wrote it
   for (const caffe::NetLayer& layer : net.layers()) {
     const caffe::LayerParameter& param = layer.layer->param();
-    if (param.type() == "Split") {  // inserted by the net: passes on its bottom's layer
+    if (param.type() == "Split") {  // inserted by the net: not a producer itself
       for (const int blob : layer.top_ids) made_by[blob] = made_by[layer.bottom_ids.front()];
       continue;
     }

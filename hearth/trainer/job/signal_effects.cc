@@ -33,8 +33,8 @@ SignalEffect ParseSignalEffect(const std::string& flag, const std::string& text)
 
 SignalEffects::SignalEffects(SignalEffect on_sigint, SignalEffect on_sighup)
     : on_sigint_(on_sigint), on_sighup_(on_sighup) {
-  // Cleared before the handlers are installed, because earlier signals belong to an earlier
-  // training of this process.
+  // The flags are cleared before the handlers are installed, because earlier signals belong to an
+  // earlier training of this process.
   got_sigint = got_sighup = false;
   Install(SIGINT, &old_sigint_);
   Install(SIGHUP, &old_sighup_);

@@ -11,7 +11,8 @@ enum class SignalEffect { kNone, kStop, kSnapshot };
 // Parses "stop", "snapshot" or "none". Anything else throws kInvalidArgument, which names `flag`.
 SignalEffect ParseSignalEffect(const std::string& flag, const std::string& text);
 
-// Installs the handlers, and restores the old ones on destruction. One at a time per process.
+// The handlers of SIGINT and SIGHUP. The constructor installs them, and the destructor restores the
+// old ones. At most one object per process at a time.
 class SignalEffects {
  public:
   SignalEffects(SignalEffect on_sigint, SignalEffect on_sighup);

@@ -11,7 +11,7 @@
 
 namespace hearth::trainer {
 
-// Returns options.threads, or the number of cores if it is 0.
+// Returns options.threads or, if that is 0, the number of cores.
 int ComputeThreads(const LocalOptions& options);
 // Folder for spooled rows.
 std::string TemporaryFolder();

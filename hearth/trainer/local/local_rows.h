@@ -12,7 +12,7 @@
 
 namespace hearth::trainer {
 
-// Owns the children; destroy it after the readers of the rows.
+// The child processes that read the files. Must be destroyed after the readers of the rings.
 class LocalRows {
  public:
   // Returns the reader's end of a ring with the rows of the net's input layer, or nullopt if the

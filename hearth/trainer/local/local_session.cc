@@ -43,7 +43,7 @@ Job LocalJob(const LocalOptions& options) {
   return job;
 }
 
-// Passes ownership of the descriptors to the job, as if it had inherited them from a worker.
+// Passes ownership of the descriptors to the job, as if the job had inherited them from a worker.
 StreamFds Release(ring::RingEnd end) { return {end.memory.Release(), end.signal.Release()}; }
 
 double Now() {
@@ -65,7 +65,7 @@ uint64_t SeedOf(const caffe::SolverParameter& solver, const std::string& snapsho
   return std::random_device()();
 }
 
-// One solver thread per GPU of the flag.
+// Uses one solver thread per GPU of the -gpu flag.
 void UseDevices(const LocalOptions& options, const caffe::SolverParameter& solver, Job* job) {
   job->gpus = FindGpus(options.gpu);
   job->settings.devices = std::max(1, static_cast<int>(job->gpus.size()));
@@ -153,7 +153,8 @@ void LogComparison(const LocalOptions& options, const OutputMeans& rounded,
 }  // namespace
 
 void TrainLocally(const LocalOptions& options) {
-  // Installed first, so that an interrupt while files are read also takes effect.
+  // The signal handlers are installed first, so that an interrupt while files are read also takes
+  // effect.
   SignalEffects signals(ParseSignalEffect("sigint_effect", options.sigint_effect),
                         ParseSignalEffect("sighup_effect", options.sighup_effect));
   Job job = LocalJob(options);

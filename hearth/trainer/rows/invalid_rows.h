@@ -13,7 +13,7 @@
 
 namespace hearth::trainer {
 
-// Thread-safe, because all devices of the process report invalid rows here.
+// The invalid rows of one process. Thread-safe, because all devices of the process report here.
 class InvalidRows {
  public:
   using SendEvent = std::function<void(const nlohmann::json&)>;
@@ -37,8 +37,8 @@ class InvalidRows {
   // does not throw in a process without invalid rows.
   void RejectAllInvalid(int64_t rows) const;
 
-  // Number of reports so far; a row counts again in each epoch. After SetCount, its value plus the
-  // reports since then.
+  // Returns the number of reports so far; a row counts again in each epoch. After SetCount(n),
+  // returns n plus the number of later reports.
   int64_t count() const;
   // Sets the count over all ranks, including reports before a restart.
   void SetCount(int64_t count);

@@ -33,8 +33,8 @@ std::string SnapshotPrefix(const Job& job, const caffe::SolverParameter& solver)
   return prefix;
 }
 
-// As with a layer's `source`, a file that is not in the working directory is looked up in the
-// folder of the net's file.
+// If a mean file is not in the working directory, looks it up in the folder of the net's file, as
+// for a layer's `source`.
 void FindMeanFile(const std::string& folder, caffe::TransformationParameter* transform) {
   const std::string& mean = transform->mean_file();
   if (mean.empty() || mean.starts_with('/') || !storage::Scheme(mean).empty()) return;

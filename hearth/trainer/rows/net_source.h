@@ -13,12 +13,12 @@
 
 namespace hearth::trainer {
 
-// The solver with the job's net inlined, so that nothing is read from disk, and with snapshots in
-// the folder of the job's model if it has one.
+// Returns the solver with the job's net inlined, so that nothing is read from disk. If the job has
+// a model, snapshots are written to the model's folder.
 caffe::SolverParameter SolverOf(const Job& job);
 
-// The TEST net: the solver's first test net or, without a solver, the job's net. The solver must
-// have a test_iter.
+// Returns the TEST net: the first test net of the solver or, if the job has no solver, the job's
+// net. A solver must have a test_iter.
 caffe::NetParameter TestNetOf(const Job& job);
 
 // The last minibatch of a net that is fed by rows; empty for other nets.

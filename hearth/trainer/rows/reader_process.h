@@ -10,7 +10,7 @@
 
 namespace hearth::trainer {
 
-// Owns the child and kills it in the destructor. The child reports failures through the ring.
+// The child process, which the destructor kills. The child reports its failures through the ring.
 class ReaderProcess {
  public:
   // Options of ReaderProcess.
@@ -20,8 +20,8 @@ class ReaderProcess {
     std::vector<std::string> columns;  // empty: all
   };
 
-  // Starts `python3 -m hearth.rows.file_reader` on the writer's end of a ring, which the caller
-  // then closes. Throws kNotFound if there is no interpreter.
+  // Starts `python3 -m hearth.rows.file_reader` with the writer's end of a ring. The caller then
+  // closes its descriptors of that end. Throws kNotFound if there is no interpreter.
   ReaderProcess(const Options& options, const ring::RingEnd& writer);
   ~ReaderProcess();
   ReaderProcess(const ReaderProcess&) = delete;

@@ -60,7 +60,7 @@ bool RowCheck::RowsMatch(const caffe::TrainingPosition& position) {
     return false;
   }
   // Either all ranks restart the epoch or none, so each rank compares its own rows and receives the
-  // results of the others. The first rank whose rows differ reports it.
+  // results of the others. The first rank whose rows differ reports the difference.
   const caffe::SealedRows sealed = position.rows[rank];
   const auto digest = rows_->DigestOf(position.epoch == 0 ? sealed.count : kAll);
   const caffe::SealedRows found{digest.rows, digest.hash};

@@ -23,7 +23,7 @@ class RowCheck {
 
   // Returns a digest of the rows of each rank; `last` is this rank's last minibatch. In the first
   // epoch, the digest covers the stream up to `last`, or the whole stream if `last` is empty. In
-  // later epochs it covers the whole stream, because their order follows from the seed.
+  // later epochs it covers the whole stream, because the order of the rows follows from the seed.
   std::vector<caffe::SealedRows> Gather(int64_t epoch, const dataset::Minibatch& last);
 
   // Returns true if every rank's stream begins with the rows recorded in the position; waits for

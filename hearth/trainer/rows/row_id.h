@@ -10,8 +10,8 @@
 
 namespace hearth::trainer {
 
-// The row's `id` or `SampleID` column. If there is none or it is null, the
-// `running_number` of the row with eight digits.
+// Returns the row's `id` or, without one, its `SampleID`. If both are missing or null, returns
+// `running_number` with eight digits.
 inline std::string RowId(const batch::BatchView& batch, int64_t row, int64_t running_number) {
   for (const char* name : {"id", "SampleID"}) {
     const batch::ColumnView* column = batch.FindColumn(name);

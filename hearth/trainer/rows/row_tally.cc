@@ -41,7 +41,7 @@ void RowTally::SetCount() {
 }
 
 // All epochs have the same rows. A later epoch may happen to begin with most of its invalid rows,
-// so these are compared with the size of the whole epoch.
+// so the number of invalid rows is compared with the size of the whole epoch.
 void RowTally::CheckLimit(bool at_end_of_epoch) const {
   const int64_t rows = std::max(counts_.rows, counts_.whole_epoch);
   invalid_rows_.Check(rows, counts_.bad, at_end_of_epoch);
@@ -57,7 +57,7 @@ void RowTally::ResumeAt(const caffe::TrainingPosition& position, int64_t rows, i
     counts_.all_bad -= std::min(counts_.all_bad, counts_.bad);
     counts_.rows = counts_.bad = 0;
   }
-  // Rows of another run do not count.
+  // Invalid rows of another run do not count.
   if (job_.run.empty() || position.run != job_.run) counts_.all_bad = 0;
   invalid_rows_.SetCount(counts_.all_bad);
 }

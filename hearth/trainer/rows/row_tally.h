@@ -10,8 +10,8 @@
 
 namespace hearth::trainer {
 
-// Used by one device's thread. Except for Report, all ranks call the same functions with the same
-// numbers.
+// The counts of valid and invalid rows of all ranks. Used by one device's thread. Except for
+// Report, all ranks call the same functions with the same numbers.
 class RowTally {
  public:
   // `device` is the index of the device in this process; device 0 reports the total to

@@ -35,7 +35,7 @@ std::vector<int> FindGpus(const std::string& flag) {
   if (flag.empty()) return {};
   const size_t count = caffe::CountCudaDevices();
   if (count > 0) return ParseGpus(flag, count);
-  // Not an error, because scripts for Caffe pass -gpu even on machines without a driver.
+  // This is not an error, because scripts for Caffe pass -gpu even on machines without a driver.
   log::Warning("-gpu {}: no CUDA device is available to this process; using the CPU", flag);
   return {};
 }

@@ -35,12 +35,14 @@ void DeviceTrainer::Run() {
   solver_->Solve();
   tally_.CheckLimit(/*at_end_of_epoch=*/true);
   outcome_.iteration = solver_->iteration();
-  // Checked before the model is written, so that no model is left behind if ranks have diverged.
+  // The weights are compared before the model is written, so that no model is left behind if ranks
+  // have diverged.
   outcome_.weights_sha256 = CheckEqualWeights(*options_.group, *solver_);
   if (is_root() && !job_.model.empty()) outcome_.model = WriteFinalModel(job_.model, *solver_);
 }
 
-// A single rank has no other rank with which to average weights.
+// Returns the number of iterations between averages of the weights. A single rank has no other rank
+// with which to average.
 int DeviceTrainer::SyncEvery() const {
   return options_.group->world() > 1 ? job_.settings.sync_every : 1;
 }

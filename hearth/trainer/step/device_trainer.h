@@ -25,7 +25,7 @@
 
 namespace hearth::trainer {
 
-// Shared by the device threads of one process.
+// State that the device threads of one process share.
 struct DeviceTeam {
   std::vector<std::unique_ptr<collective::Group>> groups;  // of this process, one per thread
   caffe::Solver* first = nullptr;                          // solver of device 0, once it is built
@@ -54,7 +54,7 @@ struct TrainOutcome {
   std::string weights_sha256;
 };
 
-// Only the device's thread uses it, except for iteration().
+// The net, solver and rank of one device. Used only by the device's thread, except for iteration().
 class DeviceTrainer final : private caffe::SolverObserver {
  public:
   DeviceTrainer(const Job& job, DeviceOptions options);

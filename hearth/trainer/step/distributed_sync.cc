@@ -37,8 +37,8 @@ std::unique_ptr<collective::BucketReducer> DistributedSync::MakeReducer(
 
 caffe::GradientSync::Result DistributedSync::Finish(double local_weight) {
   controls_[kWeight] = static_cast<float>(local_weight);
-  // The stop request is not reset, because the ranks end after this step. A snapshot is requested
-  // once.
+  // The stop request is not reset, because the ranks end after this step. The snapshot request is
+  // reset, because it is for one snapshot.
   controls_[kStop] = stop_requested_.load() ? 1.0f : 0.0f;
   controls_[kSnapshot] = snapshot_requested_.exchange(false) ? 1.0f : 0.0f;
   controls_[kInvalidRows] = std::exchange(invalid_rows_, 0.0f);

@@ -1,4 +1,4 @@
-// Sum the gradients of all ranks while backward still runs.
+// Sums of the gradients of all ranks, computed while backward still runs.
 #pragma once
 
 #include <cstddef>

@@ -39,7 +39,7 @@ std::optional<ProgressUpdate> Progress::OnIteration(int64_t iteration, double lo
   updated_ = true;
   last_update_ = now;
   // Marks are stored per update, not per iteration, so that the window stays small. One mark older
-  // than the window is kept as its beginning.
+  // than the window is kept as the beginning of the window.
   while (window_.size() > 1 && now - window_[1].at >= kWindow) window_.pop_front();
   const Mark& from = window_.front();
   const double elapsed = Seconds(now - from.at);

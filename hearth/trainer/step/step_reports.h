@@ -13,7 +13,7 @@
 
 namespace hearth::trainer {
 
-// Used by the solver's thread.
+// Sends the events of one rank's steps. Used by the solver's thread.
 class StepReports {
  public:
   using SendEvent = std::function<void(const nlohmann::json&)>;

@@ -16,7 +16,8 @@ std::optional<nlohmann::json> StepTimes::OnIteration(Waits waits, bool at_end,
   waits_.ranks += waits.ranks;
   const double seconds = std::chrono::duration<double>(now - since_).count();
   if (seconds <= 0 || (now - since_ < kInterval && !at_end)) return std::nullopt;
-  // Fractions of the interval. Time spent in neither of the waits counts as computing.
+  // The event contains fractions of the interval. Time spent in neither of the waits counts as
+  // computing.
   const Waits waited = std::exchange(waits_, {});
   since_ = now;
   return nlohmann::json{{"event", "rank"},

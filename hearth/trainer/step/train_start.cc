@@ -23,8 +23,8 @@ std::optional<caffe::TrainingPosition> TrainStart::Load(nlohmann::json* validati
     group_.Broadcast(flat.data_ptr(), static_cast<size_t>(flat.numel()) * sizeof(float), 0,
                      deadline);
   };
-  // Needed even if nothing was loaded, because each rank has filled its weights with different
-  // random numbers and all must start with the weights of rank 0.
+  // The broadcast is needed even if nothing was loaded, because each rank has filled its weights
+  // with different random numbers and all must start with the weights of rank 0.
   broadcast(solver_.net().params().data());
   for (const caffe::Tensor& history : solver_.history()) broadcast(history);
   Broadcast(&position);

@@ -11,9 +11,9 @@ struct RowRange {
   int64_t end = 0;
 };
 
-// In each validation, all ranks together evaluate S = min(test_iter * test_batch, V) of the V
-// validation rows. Each rank's share is proportional to the rows that it holds. The next validation
-// continues where the last one ended.
+// Plan of the rows that one rank evaluates. In each validation, all ranks together evaluate S =
+// min(test_iter * test_batch, V) of the V validation rows. Each rank's share is proportional to the
+// rows that it holds. The next validation continues where the last one ended.
 class ValidationPlan {
  public:
   ValidationPlan(int64_t wanted_rows, int64_t total_rows, int64_t own_rows)

@@ -15,9 +15,9 @@
 
 namespace hearth::trainer {
 
-// Each rank has one, used by the solver's thread. The constructor and Run are collective: ranks
-// wait for each other for at most options.timeout_s, and throw as Group::Run does. A rank without a
-// spool (a second device) evaluates nothing but participates.
+// Evaluates one rank's share of each validation; used by the solver's thread. The constructor and
+// Run are collective: ranks wait for each other for at most options.timeout_s, and throw as
+// Group::Run does. A rank without a spool (a second device) evaluates nothing but participates.
 class Validator {
  public:
   // Options of Validator.

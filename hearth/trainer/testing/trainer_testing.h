@@ -28,8 +28,8 @@ std::string TestSolver(int max_iter, const std::string& more = "");
 void AddRows(const std::vector<int64_t>& numbers, batch::BatchBuilder* builder);
 std::vector<int64_t> Numbers(int64_t begin, int64_t end);
 
-// Writes batches of such rows to a ring and ends it. If the reader has died, returns silently,
-// because the reader reports the reason itself.
+// Writes batches of the rows with these numbers to a ring, then ends the stream. If the reader has
+// died, returns silently, because the reader reports the reason itself.
 void WriteRows(ring::RingWriter* writer, const std::vector<std::vector<int64_t>>& batches);
 // Like WriteRows, but marks the end of an epoch instead of the stream. Returns false if the reader
 // is gone.

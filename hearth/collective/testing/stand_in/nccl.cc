@@ -33,7 +33,7 @@ struct Part {
   void* output = nullptr;
 };
 
-// Joins the kernels of one operation; the last kernel to arrive does the work of all.
+// The kernels of one operation; the last kernel to arrive does the work of all.
 struct Exchange {
   std::map<int, Part> parts;
   bool done = false;

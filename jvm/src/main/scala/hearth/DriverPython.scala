@@ -68,7 +68,7 @@ private object DriverPython {
   val Remedy = "name one that has it by spark.pyspark.driver.python or spark.pyspark.python " +
     "(or PYSPARK_DRIVER_PYTHON, PYSPARK_PYTHON)"
 
-  /** Packages that the process requires, by the exit status that it has without them. */
+  /** Required packages, by the exit status of a process that does not find the package. */
   val Missing = Map(
     98 -> ("hearth", "install hearth-spark there"),
     97 -> ("pyspark", "set SPARK_HOME, or install pyspark there in the version of this Spark"))

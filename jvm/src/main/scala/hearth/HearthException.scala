@@ -15,14 +15,14 @@ final class HearthException private[hearth] (
   /** `invalid_argument`, `not_found`, `data_loss`, `unavailable`, `deadline_exceeded`, ... */
   val code: String = text("code", "internal")
 
-  /** The rank of a training, or the id of a cluster's node; -1 if no single one has failed. */
+  /** The rank of a training, or the id of a cluster's node; -1 if several or none have failed. */
   val rank: Int = number("rank")
 
   /** The node of a cluster, for example `worker:0`. */
   val node: String = text("node", "")
   val host: String = text("host", "")
 
-  /** The layer of the net. */
+  /** The layer in which the failure occurred. */
   val layer: String = text("layer", "")
   val iteration: Int = number("iteration")
 

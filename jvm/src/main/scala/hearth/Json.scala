@@ -5,8 +5,8 @@ import scala.jdk.CollectionConverters._
 import com.fasterxml.jackson.core.json.JsonReadFeature
 import com.fasterxml.jackson.databind.json.JsonMapper
 
-/** Converts values that are exchanged with Python to and from JSON: strings, numbers, booleans, and
-  * sequences and maps of these. Internal.
+/** Converts between JSON and the values that are exchanged with Python: strings, numbers,
+  * booleans, and sequences and maps of these. Internal.
   */
 object Json {
   // Accepts NaN because means may be NaN, which Python writes. Text after the first value is

@@ -90,7 +90,7 @@ final class PythonDriver private (python: DriverPython) extends AutoCloseable {
   }
 }
 
-/** Python takes its requests from here: the next one, or null at the end. */
+/** The queue from which Python takes its requests; take() returns null at the end. */
 final class Inbox private[hearth] (
     requests: LinkedBlockingQueue[Option[Request]], began: CompletableFuture[Unit]) {
   def take(): Request = {
@@ -135,9 +135,9 @@ object PythonDriver {
         throw error
     }
 
-  /** Returns the process of a SparkContext. It lives as long as the context, because features() is
-    * evaluated lazily. If a command line's process has created the context, that process also
-    * serves user-defined sources.
+  /** Returns the process of a SparkContext. The process lives as long as the context, because
+    * features() is evaluated lazily. If a command line's process has created the context, that
+    * process also serves user-defined sources.
     */
   private def of(context: SparkContext): PythonDriver = synchronized {
     ofProgram.filter(_.isAlive).getOrElse(ofContext(context))

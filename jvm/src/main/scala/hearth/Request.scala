@@ -9,7 +9,7 @@ import org.apache.spark.SparkContext
 import org.apache.spark.sql.{DataFrame, SparkSession}
 
 /** One call into the Python driver, made in the caller's thread and answered by a Python thread.
-  * Python calls its public methods through py4j.
+  * Python calls the request's public methods through py4j.
   *
   * @param arguments JSON, in which a DataFrame is represented by its index in `frames`
   * @param session null if there is none yet

@@ -25,8 +25,8 @@ private[caffe] object SampleRows {
     "ENCODED_IMAGE_WITH_DIM" -> new StructType()
       .add("height", IntegerType).add("width", IntegerType).add("image", BinaryType))
 
-  /** The executors need this jar and the jar of the RDD's class. A sample of a wrong form fails the
-    * job with an error that describes the sample.
+  /** Returns the samples as rows. The executors need this jar and the jar of the RDD's class. A
+    * sample of a wrong form fails the job with an error that describes the sample.
     */
   def frame(spark: SparkSession, samples: RDD[_], layer: Layer): DataFrame = {
     val where = s"layer '${layer.get("name")}'"

@@ -26,12 +26,12 @@ private[caffe] object UserSource {
       }
     }
 
-  /** Called by Python if it has no module of that name. */
+  /** True if the driver has a class of that name; Python asks if it has no such module. */
   def has(name: String): Boolean = find(name).isDefined
 
   /** Called by Python: returns the rows of an existing class.
     *
-    * @param settings of a Config, as a JSON object by name
+    * @param settings the settings of a Config, as a JSON object by name
     */
   def frame(
       name: String, settings: String, layerId: Int, isTrain: Boolean, spark: SparkSession): DataFrame =
