@@ -98,7 +98,7 @@ def _set_param(layer: Message, name: str, value: Any) -> None:
         layer.assign(name, value)
     else:
         try:
-            # Raises an error that names the message most likely meant.
+            # Neither message has the field: raise AttributeError for the one most likely meant.
             (getattr(layer, own) if own else layer).assign(name, value)
         except AttributeError as error:
             raise AttributeError(f"L.{layer.type}: {error}") from error

@@ -41,8 +41,9 @@ def _bordered(image: np.ndarray) -> np.ndarray:
 def _by_centres(image: np.ndarray, new_dims: Sequence[int], order: int) -> np.ndarray:
     """Resizes so that the images' outer edges coincide (pixels are areas).
 
-    In an enlarged image, some positions lie outside the old outer pixel centers. There scikit-image
-    reads 0, which is the image's minimum, because pycaffe first scales the image to [0, 1].
+    In an enlarged image, some positions lie outside the old outer pixel centers. At those
+    positions, scikit-image reads 0, which is the image's minimum, because pycaffe first scales the
+    image to [0, 1].
     """
     old_dims = image.shape
     if order == 1:

@@ -181,8 +181,8 @@ def _results(spec: PredictSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[p
 def features_task(spec: PredictSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The body of features(): for each row, SampleID (string) and one list<float> per blob.
 
-    Without an accumulator, a row for each invalid row follows, without values, and with its index
-    among the invalid rows.
+    Without an accumulator, the results end with one row per invalid row, which has no values but
+    its index among the invalid rows.
     """
     from pyspark import TaskContext
 

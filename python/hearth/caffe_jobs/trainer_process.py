@@ -173,10 +173,10 @@ def _address_limit() -> str:
 
 
 def _program_for(net: str) -> tuple[list[str], dict[str, str]]:
-    """The command for a net's prototxt, and its environment.
+    """The command that trains a net, given its prototxt, and the command's environment.
 
-    Python layers need an interpreter with this process's search path. The test may match a net
-    without one, which is harmless.
+    Python layers need an interpreter with this process's search path. The search for "Python" may
+    also match a net without Python layers, which is harmless.
     """
     environment = native.environment()
     if gpus := task_gpus():

@@ -253,8 +253,8 @@ def _state_of(solver: dict[str, Any], phase: str) -> dict[str, Any]:
 
 
 def _find_data_layer(net: dict[str, Any], phase: str, state: dict[str, Any]) -> int:
-    """The index of the first layer with a source_class that names this phase; without one, of the
-    first for any phase; else -1.
+    """The index of the first layer with a source_class whose rules name this phase. If there is
+    none, the first such layer that applies to any phase; otherwise -1.
     """
     state = {**state, "phase": phase}
     for_any = -1

@@ -42,7 +42,7 @@ class _PassRows:
 
 
 class _RepeatedRows:
-    """The reader for a rank without remaining rows in an epoch, so its steps only repeat rows."""
+    """Reader for a rank that has no rows left in an epoch: its steps only repeat rows."""
 
     def __init__(self, reader: RowReader):
         self._reader = reader

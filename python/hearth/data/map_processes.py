@@ -134,7 +134,7 @@ class _Process:
         self._channel.end()
         try:
             self._process.wait(_END_S)
-        except subprocess.TimeoutExpired:  # it is blocked in native code
+        except subprocess.TimeoutExpired:  # the process is blocked in native code
             self._process.kill()
             self._process.wait()
 

@@ -55,7 +55,7 @@ class Position:
         return self.passes[-1].taken
 
     def advance(self, taken: int) -> None:
-        """Sets `taken`."""
+        """Sets `taken`, the number of rows that each rank has read in the last pass."""
         self.passes[-1] = Pass(self.passes[-1].owners, taken)
 
     def state(self) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from hearth.errors import invalid
 if TYPE_CHECKING:
     from hearth.data.dataset import Dataset
 
-_VERSION = 2  # version 1 had another order in the first epoch
+_VERSION = 2  # version 1 had another order of rows in the first epoch
 _REMEDY = "provide the same rows, or start the loader from its beginning"
 
 

@@ -148,7 +148,7 @@ class _Watch:
 
     def _pause_s(self) -> float:
         """The time until the next check, with jitter so that ranks do not all check at once."""
-        by_shell = self._shell is not None or self._reported  # if _reported, the shell failed
+        by_shell = self._shell is not None or self._reported  # _reported: the shell has failed
         most = max(self._tokens.look_s, _SHELL_LOOK_S if by_shell else 0.0)
         return most * random.uniform(0.5, 1.0)
 

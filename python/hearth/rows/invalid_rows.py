@@ -89,7 +89,7 @@ class Tally:
         while self._waiting:
             self._pass_over(self._waiting.popleft())
         count = self._given - self._used
-        # Names never match if the trainer formats their type differently; then they are omitted.
+        # If the trainer formats the names' type differently, no name matches; then omit all names.
         names = self._names if self._passed_over == count else []
         return InvalidRows(self._given, count, tuple(names))
 
@@ -129,7 +129,7 @@ class PartsParam:
             self._on_change()
         return value
 
-    def __reduce__(self) -> tuple[Any, ...]:  # tasks do not notify
+    def __reduce__(self) -> tuple[Any, ...]:  # tasks get a copy without `notify`
         return PartsParam, ()
 
 

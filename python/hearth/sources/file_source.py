@@ -101,7 +101,7 @@ class FileSource:
         folders = FolderColumns.of(files)
         schema = self._selected(known, folders)
         share = max(1, sum(file.size for file in files) // LEAST_SPLITS)
-        # A task covers several files: for most files of a table the metadata is skipped, which
+        # Each task covers several files: most files of a table are not opened, and skipping a file
         # takes less time than starting a task.
         some = max(1, len(files) // (_METADATA_THREADS * 16))
         parts = [files[i : i + some] for i in range(0, len(files), some)]
@@ -129,7 +129,8 @@ class FileSource:
         return self._with(replace(self.pinned, files=files, splits=tuple(renumbered)))
 
     def in_place(self) -> FileSource:
-        """The pinned source; binaries are views of mapped files if format and location permit."""
+        """The pinned source, changed to return binaries as views of mapped files if format and
+        location permit."""
         if self.remote or not self.format.views:
             return self
         views = {pa.binary(): pa.binary_view()}
@@ -190,7 +191,7 @@ class FileSource:
     def _with(self, pinned: PinnedFiles) -> FileSource:
         return replace(self, packed=zlib.compress(pickle.dumps(pinned)))
 
-    def __getstate__(self) -> dict[str, Any]:  # without cached properties
+    def __getstate__(self) -> dict[str, Any]:  # omits cached properties
         return {part.name: getattr(self, part.name) for part in fields(self)}
 
     @cached_property

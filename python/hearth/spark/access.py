@@ -89,7 +89,7 @@ class ClassicSpark(_Session):
 
     def __init__(self, session: Any, profile: Any = None, holds: bool = True):
         self.session = session
-        self.handle = session.sparkContext  # `sc` in the API
+        self.handle = session.sparkContext  # named `sc` in the API
         if self.handle._jsc is None:
             raise HearthError("Spark's session has ended: start a new one by SparkSession.builder")
         use_driver_python(session)

@@ -35,8 +35,8 @@ BARRIER_CONF = {
     "spark.scheduler.barrier.maxConcurrentTasksCheck.maxFailures": "3",
     "spark.scheduler.barrier.maxConcurrentTasksCheck.interval": "2s",
 }
-# These sessions last a minute or two. The second compiler tier and parallel collectors would slow
-# down their start, by half on two cores.
+# JVM options for sessions that last a minute or two. The second compiler tier and parallel
+# collectors would slow down the JVM's start, by half on two cores.
 _SHORT_LIVED_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
 _QUIET = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
 
@@ -162,7 +162,7 @@ def _submitted() -> dict[str, str]:
 
 
 def _stop(session: SparkSession) -> None:
-    with suppress(OSError):  # if its JVM was killed
+    with suppress(OSError):  # raised if the JVM was killed
         session.stop()
 
 
@@ -222,7 +222,7 @@ def _local_cluster_conf(executors: int) -> dict[str, str]:
     cores = _cores_per_executor(executors)
     return {
         "spark.task.cpus": str(cores),
-        "spark.cores.max": str(cores * executors),  # the base of minRegisteredResourcesRatio
+        "spark.cores.max": str(cores * executors),  # minRegisteredResourcesRatio refers to it
         "spark.scheduler.minRegisteredResourcesRatio": "1.0",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",

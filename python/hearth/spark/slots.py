@@ -77,7 +77,7 @@ class SlotWait:
             self._limit_s = time_setting_s(session, LEAST_WAIT_SETTING, _LEAST_WAIT)
         self._waited_s = 0.0
         self._since: float | None = None  # time when slots were first missing
-        self._reported: tuple[int, float] = (-1, 0.0)  # (slots, time of the report)
+        self._reported: tuple[int, float] = (-1, 0.0)  # the last report: (slots, time)
 
     def wait(self, waited_s: float = 0.0) -> None:
         """Waits until look() returns true; raises like look(). `waited_s`: how long executors have

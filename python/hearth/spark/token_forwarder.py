@@ -107,7 +107,7 @@ class _Forwarder:
         self._settings = {key: value for key, value in hadoop if key.startswith(_WHERE)}
         staging = spark.sparkContext.getConf().get("spark.yarn.stagingDir", "")
         self._folder = self._folder_of_newer(spark, staging)
-        self._number = self._tried = 0  # numbers of the newest file, and of the last attempt
+        self._number = self._tried = 0  # number of the newest file; of the last attempt
         self._published = self._identity(self._held())
         self._own: frozenset[str] | None = None  # this process's tokens
         before = os.environ.get(VARIABLE, "")
@@ -116,7 +116,7 @@ class _Forwarder:
         threading.Thread(target=self._watch, name="hearth-tokens", daemon=True).start()
 
     def tokens(self) -> ForwardedTokens:
-        number = self._number  # first, so that the tokens are not older
+        number = self._number  # read first: the tokens must not be older than it
         text = base64.b64encode(self._bytes(self._held())).decode()
         return ForwardedTokens(
             text, self._folder, number, self._look_s, time.time(), settings=self._settings
@@ -126,7 +126,7 @@ class _Forwarder:
         """A folder in the application's staging folder, which Spark removes; "" without HDFS."""
         try:
             files = HadoopFiles.of(spark)
-            assert files is not None  # not with Spark Connect
+            assert files is not None  # None only with Spark Connect
             below = f".sparkStaging/{self._application}/hearth-{uuid.uuid4()}"
             folder = files.qualified(f"{staging}/{below}" if staging else below)
             if scheme(folder) in CORE_SCHEMES:
@@ -183,7 +183,7 @@ class _Forwarder:
                 os.environ[VARIABLE] = str(file)
             self._own = found
         if self._folder and found != self._published:
-            self._tried += 1  # the last number may be used if its reply was lost
+            self._tried += 1  # if a reply was lost, the last attempt's number is taken
             self._publish(credentials, self._tried)
             self._published, self._number = found, self._tried
 
