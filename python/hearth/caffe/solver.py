@@ -157,7 +157,7 @@ def get_solver(solver_file: str | os.PathLike[str]) -> Solver:
     """Creates a solver of the type that the file names (default SGD).
 
     Raises:
-        ValueError: the type is not one of the six.
+        ValueError: the type is not one of the six solver types.
     """
     path = os.fspath(solver_file)
     kind = Message.from_text("SolverParameter", _caffe.read_solver(path), path).type

@@ -35,7 +35,7 @@ class Listener:
 
 
 class LiveEvents:
-    """The client's side: owns the listening socket, if one could be opened.
+    """Receives events in the client. Owns the listening socket, if one could be opened.
 
     Attributes:
         listener: the socket's address for rank 0's task; None without a socket.
@@ -98,7 +98,7 @@ class LiveEvents:
 
 
 class EventSender:
-    """Rank 0's side. Never fails: if the client is unreachable, events are dropped."""
+    """Sends events from rank 0's task. Never fails: if the client is unreachable, drops them."""
 
     def __init__(self, listener: Listener):
         self._listener = listener

@@ -214,7 +214,7 @@ def features_task(spec: PredictSpec, batches: Iterator[pa.RecordBatch]) -> Itera
 def means_task(spec: PredictSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The body of test(): for each output blob, the sum of each element over the partition's rows.
 
-    The first record has no blob: its `rows` is the number of all rows, including invalid ones, and
+    The first result has no blob: its `rows` is the number of all rows, including invalid ones, and
     its `names` lists the first invalid rows.
     """
     sums: dict[str, np.ndarray] = {}

@@ -45,7 +45,7 @@ class RankSpec:
     coordinator: tuple[str, int] | None  # address; None: runs in rank 0's task
     job: dict[str, Any]
     files: dict[str, RankRows]
-    frames: tuple[str, ...]  # streams of the task's rows; two streams: one struct column each
+    frames: tuple[str, ...]  # streams of the task's rows; if two, each has a struct column
     remote: RemotePlan | None = None  # access to the job's remote files
     hosts: tuple[frozenset[str], ...] = ()  # hosts that store each rank's files; see TaskRank
     ports: tuple[int, ...] = (0,)  # candidate ports for the coordinator in rank 0's task

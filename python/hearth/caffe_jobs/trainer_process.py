@@ -31,7 +31,7 @@ class RankError(TaskError):
 
 
 class TrainerProcess:
-    """Owns a trainer child and its control channel until close().
+    """A trainer process, started as a child, and its control channel, until close().
 
     Create it in a thread that outlives the child: the kernel kills the child when the thread that
     started it ends. The job contains the token, so it is sent through the channel, never on the

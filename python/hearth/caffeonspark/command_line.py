@@ -127,7 +127,8 @@ def run_config(config: Config) -> None:
 
 
 def compared_with_float32(config: Config, means: dict[str, list[float]]) -> Iterator[str]:
-    """Compares the means with float32's: a line per mean, as `hearth test` logs them."""
+    """Yields a line per mean that compares it with the mean computed in float32, like `hearth
+    test`."""
     from hearth.caffeonspark.caffe_on_spark import CaffeOnSpark
     from hearth.caffeonspark.data_source import DataSource
 

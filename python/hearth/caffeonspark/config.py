@@ -146,7 +146,8 @@ class Config:
 
     @property
     def blobs(self) -> list[str]:
-        """The blobs that features() extracts: `features`, and `label` unless it is one of them."""
+        """The blobs that features() extracts: those in `features`, and `label` if not among
+        them."""
         extra = [self.label] if self.label and self.label not in self.features else []
         return self.features + extra
 

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class Plan(Protocol):
-    """Assigns each partition to the rank that owns it."""
+    """The assignment of a dataset's partitions to the ranks that own them."""
 
     @property
     def owners(self) -> tuple[int, ...]:

@@ -15,7 +15,8 @@ from hearth.errors import HearthError, invalid
 if TYPE_CHECKING:
     from hearth.data.dataset import BatchRows, Dataset, RowReader
 
-# If no row of a batch can be decoded, at most this many rows after it are tried as replacements.
+# If no row of a batch can be decoded, at most this many rows after the batch are tried as
+# replacements.
 _SPARE_ROWS, _SPARE_AT_ONCE = 1024, 16
 
 

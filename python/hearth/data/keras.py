@@ -119,7 +119,8 @@ class KerasDataset(keras.utils.PyDataset):
             self._trained = None
 
     def steps_left(self, end: int) -> int:
-        """The number of fit()'s steps from state_dict() to the loader's epoch `end`."""
+        """The number of fit()'s steps from state_dict() to the start of the loader's epoch
+        `end`."""
         state = self.state_dict()
         whole = max(0, end - state["epoch"] - 1) * len(self)
         return whole + self._loader.steps_left(state) if state["epoch"] < end else 0

@@ -84,7 +84,8 @@ class _Process:
                 [sys.executable, "-m", "hearth.data.map_process", *arguments],
                 stdin=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
-                # One thread per process, as in a DataLoader, because the processes share the cores.
+                # Each process computes in one thread, like a DataLoader's: the processes share the
+                # cores.
                 env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"},
             )
         self.pid = self._process.pid

@@ -159,7 +159,7 @@ def home(survey: Survey) -> Finding | None:
 
 
 def user(survey: Survey) -> Finding | None:
-    """Checks that the user has a name; in a container it may have no entry in /etc/passwd."""
+    """Checks that the user has a name; in a container, /etc/passwd may not list the user."""
     nameless = _by_value(survey, lambda facts: facts["user_problem"], bool)
     if not nameless:
         return None

@@ -38,7 +38,7 @@ _HEADERS = {
 
 
 class LivePage:
-    """Owns the server and its threads. A context manager, which calls close()."""
+    """The server of a training's page, with its threads. A context manager, which calls close()."""
 
     def __init__(self, snapshot: Callable[[], dict[str, Any]]):
         """`snapshot` returns the page's data; it is called in the server's threads."""

@@ -85,7 +85,7 @@ class Tally:
                 self._pass_over(given)
 
     def result(self) -> InvalidRows:
-        """The result, once all output rows were recorded."""
+        """The number and names of the invalid rows. Call it after all output rows were recorded."""
         while self._waiting:
             self._pass_over(self._waiting.popleft())
         count = self._given - self._used

@@ -153,7 +153,7 @@ class WaitingRows:
         self._partition = partition
         self._made = made
         self._least = least
-        self._changed = threading.Condition()  # guards the four fields below
+        self._changed = threading.Condition()  # guards _batches, _rows, _bytes, _closed
         self._batches: deque[pa.RecordBatch] = deque()
         self._rows = self._bytes = 0  # rows without results; bytes of the batches
         self._closed = False

@@ -46,9 +46,9 @@ class PinnedFiles:
 
 @dataclass(frozen=True)
 class FileSource:
-    """A Source. `columns`: (name in the files, name in the batches); empty: all. `spool`: whether
-    ranks spool the rows to their disks for later epochs. `version`: the table version to which the
-    files belong (Delta version 3), or empty.
+    """A Source of files of one format. `columns`: (name in the files, name in the batches); empty:
+    all. `spool`: whether ranks spool the rows to their disks for later epochs. `version`: the table
+    version to which the files belong (Delta version 3), or empty.
     """
 
     format: Format

@@ -46,7 +46,7 @@ class _Session:
     """A classic or Spark Connect session.
 
     Attributes:
-        profile: for tasks that start nodes; None: Spark's default.
+        profile: the resource profile of tasks that start nodes; None: Spark's default.
         holds: whether these tasks run as long as their nodes and so keep their resources.
         pins: whether pin() has an effect.
         keeps: whether nodes' executors can be protected from removal by dynamic allocation.

@@ -21,7 +21,7 @@ GPUS = "spark.hearth.task.resource.gpu.amount"
 
 
 def task_profile(setting: Setting, given: ResourceProfile | None = None) -> ResourceProfile | None:
-    """Returns `given`, or otherwise a profile from the settings; None if they are not set.
+    """Returns `given`, or otherwise the profile in the settings; None if these do not define one.
 
     Raises:
         TypeError: `given` is not a ResourceProfile.

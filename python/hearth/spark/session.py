@@ -123,7 +123,7 @@ def start(
 def stop(session: SparkSession, failed: bool = False) -> None:
     """Ends a session; if its program has `failed`, reports that to YARN.
 
-    Otherwise YARN reports SUCCEEDED for an application whose driver has ended the session.
+    Without such a report, YARN shows SUCCEEDED once the driver has ended the session.
     """
     if failed and hasattr(session, "_jsc"):
         with suppress(Exception):  # the JVM has ended, or Spark is too old
@@ -205,7 +205,7 @@ def writable_home() -> Path:
 
 
 def _private_folders() -> list[Path]:
-    """writable_home(), and a folder for Spark's temporary files on each disk."""
+    """Creates writable_home(), and a folder for Spark's temporary files on each disk."""
     named = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")
     parents = [folder for folder in named if folder and os.access(folder, os.W_OK)]
     return [writable_home(), *map(_folder_until_exit, parents or [tempfile.gettempdir()])]

@@ -43,7 +43,8 @@ _LEAST_LOOK_S, _MOST_LOOK_S = 1.0, 86_400.0
 _CANNOT = "the delegation tokens of Spark's JVM cannot be handed on"
 # The kind of the token that identifies the application master, which tasks must not receive.
 _MASTER = "YARN_AM_RM_TOKEN"
-# Prefixes of the Hadoop settings that locate HDFS; settings with object stores' keys have others.
+# Prefixes of the Hadoop settings that locate HDFS; settings that contain object stores' keys have
+# other prefixes.
 _WHERE = ("dfs.", "fs.defaultFS", "fs.viewfs.", "hadoop.")
 
 _lock = threading.Lock()
@@ -205,7 +206,8 @@ class _Forwarder:
         return frozenset(str(token.toString()) for token in credentials.getAllTokens().toArray())
 
     def _bytes(self, credentials: Any) -> bytes:
-        """A token file's content. The JVM writes the file: py4j may log what it transfers."""
+        """A token file's content. The JVM writes the file, because py4j may log what it
+        transfers."""
         file = self._private / uuid.uuid4().hex
         path = self._jvm.org.apache.hadoop.fs.Path(file.as_uri())
         try:
