@@ -382,7 +382,8 @@ class _Attempt:
 
 @contextmanager
 def rank_errors() -> Iterator[None]:
-    """Converts a Spark exception caused by a RankError into a HearthError with its fields."""
+    """Converts a Spark exception caused by a RankError into a HearthError with that error's
+    fields."""
     try:
         yield
     except Exception as error:

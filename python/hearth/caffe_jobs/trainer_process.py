@@ -65,7 +65,7 @@ class TrainerProcess:
             self._process = self._spawn(net, fds, environment or {})
         self._listener = threading.Thread(target=self._listen, name="hearth-events", daemon=True)
         self._listener.start()
-        with suppress(OSError):  # it may have died already; wait() says why
+        with suppress(OSError):  # the trainer may have died already; wait() reports why
             self._control.sendall(json.dumps(job).encode() + b"\n")
 
     def _spawn(

@@ -123,7 +123,7 @@ class Config:
 
     @property
     def changed_settings(self) -> dict[str, Any]:
-        """Settings with other values than their defaults, by Python name."""
+        """The settings whose values differ from their defaults, by Python name."""
         usual = vars(Config())
         return {
             name: value

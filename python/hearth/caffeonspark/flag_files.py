@@ -64,7 +64,7 @@ class FlagFiles:
                 raise error from None
 
     def output(self, flag: str, uri: str) -> str:
-        """Like input(), for a file to write; a remote one's folder is created and checked."""
+        """Like input(), for a file to write; creates and checks a remote file's folder."""
         if not uri or not self.is_local(uri):
             remote = self._remote_uri(uri)
             if remote and (files := serving(self._files, remote)):

@@ -152,7 +152,8 @@ class CheckpointFolder:
 
     @contextmanager
     def writing(self, draft: Draft) -> Iterator[Draft]:
-        """Discards the draft if the block raises, and adds its name and URI to the error."""
+        """Discards the draft if the block raises, and adds the draft's name and URI to the
+        error."""
         with self._refusals(f"{draft.name} cannot be written to"):
             try:
                 yield draft

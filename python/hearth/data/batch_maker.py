@@ -107,7 +107,7 @@ class BatchMaker:
         )
 
     def _call(self, function: Callable[[Any, Any], Any], batch: Any, step: Step) -> Any:
-        """Calls the program's function; adds the batch's rows to its exceptions."""
+        """Calls the program's map function; its exceptions name the batch's rows."""
         try:
             return function(batch, step.rows.ids())
         except Exception as error:

@@ -80,7 +80,7 @@ class Loader:
 
     @property
     def drop_last(self) -> bool:
-        """Whether an epoch's last batch is dropped if it is smaller."""
+        """Whether an epoch's last batch is dropped if it has fewer rows than the others."""
         return self._options.drop_last
 
     @property

@@ -61,7 +61,7 @@ def token_file(number: int) -> str:
 
 
 def is_set_by_user(file: str) -> bool:
-    """Whether the user set this token file, not YARN or the driver."""
+    """Whether the user, not YARN or the driver, set this token file."""
     return bool(file) and Path(file).name != _YARN_FILE and not is_forwarded(file)
 
 

@@ -21,7 +21,7 @@ class Columns:
 
     def __init__(self, batch: pa.RecordBatch):
         self._batch = batch
-        # Arrays of the whole batch, by (name, ragged); slices share them.
+        # Arrays of the whole batch, by (column name, ragged), which slices share.
         self._arrays: dict[tuple[str, bool], np.ndarray] = {}
         self._start, self._stop = 0, batch.num_rows
 

@@ -20,7 +20,7 @@ NAMED_ROWS = 10
 # Spark Connect has no accumulators, so a task also yields its invalid rows, numbered in this
 # column. Spark observes the numbered rows, which are then filtered out.
 POSITION = "hearth_invalid_row"
-# Partitions end at different times. A report waits until none has ended for this long.
+# Partitions end at different times. A report waits until no partition has ended for this long.
 _QUIET_S = 0.5
 
 

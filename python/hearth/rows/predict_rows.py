@@ -162,7 +162,7 @@ class WaitingRows:
         self._before = 0  # number of rows in completed batches
 
     def through(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yields the batches unchanged and records them; waits while there are too many rows."""
+        """Yields the batches unchanged and records them; waits while too many rows lack results."""
         for batch in batches:
             self.wait_for_room()
             self.add(batch)

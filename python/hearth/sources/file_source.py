@@ -118,7 +118,7 @@ class FileSource:
         return chosen._with(replace(self.pinned, schema=schema))
 
     def only(self, splits: Sequence[Split]) -> FileSource:
-        """The pinned source with only these of its splits."""
+        """The pinned source, limited to these splits."""
         used = sorted({piece.file for split in splits for piece in split.pieces})
         at = {number: i for i, number in enumerate(used)}
         files = tuple(self.pinned.files[number] for number in used)

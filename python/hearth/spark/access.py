@@ -22,7 +22,8 @@ def spark_access(sc: Any, profile: Any = None, holds: bool = True) -> ClassicSpa
 
     Args:
         sc: the context or session.
-        profile: for tasks that start nodes; None: derived from the settings (profiles.py).
+        profile: the resource profile of tasks that start nodes; None: derived from the settings
+            (profiles.py).
         holds: whether tasks with a profile run as long as their nodes.
 
     Raises:

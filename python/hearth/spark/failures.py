@@ -1,4 +1,4 @@
-"""Classifies failed jobs by Spark's messages, the only texts that are parsed for this."""
+"""Classifies failed jobs by Spark's messages. No other texts are parsed to classify failures."""
 
 from __future__ import annotations
 

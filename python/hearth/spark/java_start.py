@@ -78,7 +78,7 @@ def kill(ended: Callable[[], bool] = lambda: True) -> None:
     true and all of them have exited; at most _KILL_WAIT_S.
 
     Sends SIGKILL only: a JVM ignores other signals while it starts, and would later log errors
-    about its work. The folders' creator must remove them.
+    about its work. Does not remove the folders that were passed to launch().
     """
     _killing.set()
     sessions: set[int] = set()  # ids of process sessions; their leaders may end first
@@ -92,7 +92,7 @@ def kill(ended: Callable[[], bool] = lambda: True) -> None:
             break
         time.sleep(_LOOK_S)
     context = getattr(sys.modules.get("pyspark"), "SparkContext", None)
-    if context is not None:  # so that the next start creates a new one
+    if context is not None:  # so that the next start creates a new context
         if context._active_spark_context is not None:
             context._active_spark_context._jsc = None  # its sessions count as ended
         context._gateway = context._jvm = context._active_spark_context = None

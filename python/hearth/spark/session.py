@@ -74,8 +74,8 @@ def start(
 
     Under spark-submit, uses the submitted settings. Otherwise uses `master`, $MASTER, or a
     local-cluster of `executors` single-task executors that share this machine's cores. `check` is
-    called when Spark's JVM has started, but not yet the application. The settings of `conf` take
-    precedence over all others; those of spark-defaults.conf and $PYSPARK_SUBMIT_ARGS take
+    called after Spark's JVM has started, and before the application starts. The settings of `conf`
+    take precedence over all others; those of spark-defaults.conf and $PYSPARK_SUBMIT_ARGS take
     precedence over Hearth's. The user's JVM options are appended to Hearth's.
 
     Raises:

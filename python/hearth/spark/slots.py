@@ -88,8 +88,8 @@ class SlotWait:
             time.sleep(_LOOK_S)
 
     def look(self) -> bool:
-        """Whether Spark has slots for all tasks now, or after `spark.hearth.executorWait`, for the
-        minimum. True if Spark does not report slots.
+        """Whether Spark has slots for all tasks or, once `spark.hearth.executorWait` has passed,
+        for the minimum number of tasks. True if Spark does not report slots.
 
         Raises:
             HearthError: there were too few slots until the limit, there can never be enough, or the

@@ -117,7 +117,7 @@ class _Forwarder:
         threading.Thread(target=self._watch, name="hearth-tokens", daemon=True).start()
 
     def tokens(self) -> ForwardedTokens:
-        number = self._number  # read first: the tokens must not be older than it
+        number = self._number  # read before the tokens, which must not be older
         text = base64.b64encode(self._bytes(self._held())).decode()
         return ForwardedTokens(
             text, self._folder, number, self._look_s, time.time(), settings=self._settings
