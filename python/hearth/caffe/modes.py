@@ -143,7 +143,7 @@ class NCCL:
 
 
 class Timer:
-    """Wall-clock time between start() and stop(), in milliseconds."""
+    """Measures the wall-clock time between start() and stop(), in milliseconds."""
 
     def __init__(self) -> None:
         self._started = self._stopped = 0.0

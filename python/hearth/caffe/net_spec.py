@@ -210,7 +210,7 @@ class NetSpec:
 
 
 class Layers:
-    """`layers.Convolution(...)` creates a layer of type Convolution and returns its top.
+    """Creates layers: `layers.Convolution(...)` returns the top of a new Convolution layer.
 
     `ntop=n` returns a tuple of n tops (a Function for 0), `in_place=True` makes the top the bottom.
     Other keywords are parameters of the layer type, or fields of LayerParameter.
@@ -239,7 +239,7 @@ class _Enums:
 
 
 class Parameters:
-    """`params.Pooling.MAX` is the number of that value of PoolingParameter."""
+    """Enum values of parameters: `params.Pooling.MAX` is the number of PoolingParameter's MAX."""
 
     def __getattr__(self, name: str) -> _Enums:
         if name.startswith("__"):

@@ -145,7 +145,7 @@ def _report_waiting(on_event: Callable[[Event], None], line: str) -> None:
 
 
 class _Attempt:
-    """Runs one barrier job. The Spark action runs in a thread while this thread passes on
+    """One attempt of a training: a barrier job, run in a thread while run()'s thread passes on
     events."""
 
     def __init__(self, spark: SparkSession, plan: Plan, rows: Rows, generation: int):

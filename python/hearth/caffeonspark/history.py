@@ -16,7 +16,8 @@ _MOST = 20_000
 
 
 class History:
-    """Collects rows from a training's events; `seconds` is the time since creation."""
+    """Collects a training's history from its events; `seconds` counts from this object's
+    creation."""
 
     def __init__(self) -> None:
         self.rows: list[Row] = []

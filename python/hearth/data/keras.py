@@ -140,7 +140,7 @@ class KerasDataset(keras.utils.PyDataset):
 
 
 class _Counter(keras.callbacks.Callback):
-    """Reports each trained batch to a dataset."""
+    """A Keras callback that reports each trained batch to a KerasDataset."""
 
     def __init__(self, dataset: KerasDataset):
         super().__init__()

@@ -21,7 +21,7 @@ _END_S = 2.0
 
 
 class MapProcesses:
-    """Fresh Python processes, which end when this object or this process ends. Thread-safe."""
+    """A loader's worker processes, which end with this object or this process. Thread-safe."""
 
     def __init__(self, function: Callable[[Any, Any], Any], count: int, dataset: str):
         """Starts the processes without waiting for them.

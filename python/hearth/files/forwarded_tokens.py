@@ -35,7 +35,7 @@ _SHELL_LOOK_S = 600.0
 
 @dataclass(frozen=True)
 class ForwardedTokens:
-    """Tokens for one task, which Spark sends in the task's closure.
+    """Delegation tokens for one task, which Spark sends in the task's closure.
 
     Attributes:
         tokens: a token file in base64.

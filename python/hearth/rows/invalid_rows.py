@@ -26,7 +26,7 @@ _QUIET_S = 0.5
 
 @dataclass(frozen=True)
 class InvalidRows:
-    """Of `given` rows, `count` were invalid; `names` has the first few of them."""
+    """A count of invalid rows: `count` of `given` rows; `names` has the names of the first few."""
 
     given: int = 0
     count: int = 0
@@ -55,7 +55,7 @@ def add_up(parts: Iterable[InvalidRows]) -> InvalidRows:
 
 
 class Tally:
-    """Compares a predictor's input rows with its output rows, which have the same order.
+    """Finds a predictor's input rows without an output row; both are in the same order.
 
     `watch` runs in the feeder's thread, `take` in another.
     """
