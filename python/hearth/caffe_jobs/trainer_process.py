@@ -173,7 +173,7 @@ def _address_limit() -> str:
 
 
 def _program_for(net: str) -> tuple[list[str], dict[str, str]]:
-    """The command that trains a net, given its prototxt, and the command's environment.
+    """The command that starts a net's trainer, given the prototxt, and the command's environment.
 
     Python layers need an interpreter with this process's search path. The search for "Python" may
     also match a net without Python layers, which is harmless.
