@@ -27,7 +27,7 @@ _WITHOUT_PROGRAM = {
     "report": "hearth.tools.report",
     "timeline": "hearth.tools.timeline",
 }
-_PROGRAMS = ("hearth", "caffe", "cli")  # the last one is `python -m hearth.cli`
+_PROGRAMS = ("hearth", "caffe", "cli")  # "cli": run by `python -m hearth.cli`
 
 
 def main() -> NoReturn:

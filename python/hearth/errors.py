@@ -5,7 +5,7 @@ subclass also derives from the built-in class for this kind, so both `except hea
 `except FileNotFoundError` work. `__cause__` is the underlying error, if there is one.
 
 So hearth does not raise the plain ValueError, FileNotFoundError, RuntimeError, TimeoutError or the
-like. tests/project/test_error_classes.py checks this rule, which has exceptions:
+like. tests/project/test_error_classes.py checks this rule. Other classes are raised in three cases:
 
 * a wrong call raises TypeError, AttributeError, KeyError or ImportError, as Python itself would,
   and an abstract method raises NotImplementedError;

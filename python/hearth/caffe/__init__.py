@@ -1,8 +1,8 @@
 """pycaffe on Hearth's engine: nets, solvers, layers in Python, NetSpec, images.
 
-`import caffe` imports the package `caffe`, an alias of this one. It needs oneDNN (the wheel's
-[caffe] extra), and torch for nets on GPUs. The engine raises ValueError, FileNotFoundError or
-HearthError; each message says what failed, where, and what to do.
+`import caffe` imports the package `caffe`, an alias of this one. The package needs oneDNN (the
+wheel's [caffe] extra), and torch for nets on GPUs. The engine raises ValueError, FileNotFoundError
+or HearthError; each message says what failed, where, and what to do.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Checks the package name `caffe`. Other distributions install it, too: the last one installed
-overwrites the others' files, and uninstalling any of them removes the shared files.
+"""Checks the package name `caffe`. Other distributions also contain a package `caffe`: installing
+one overwrites files of the others, and uninstalling one removes files that it shares with the
+others.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ _REMEDY = "write `import hearth.caffe as caffe`, or uninstall the other and rein
 
 
 def warn_of_another_caffe() -> None:
-    """Warns if `import caffe` finds another package, or if uninstalling another would break it."""
+    """Warns if another package hides this package `caffe`, or has files in its folder."""
     spec = importlib.util.find_spec("caffe")
     if spec is None:  # no package shadows ours
         return

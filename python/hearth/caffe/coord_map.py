@@ -1,4 +1,4 @@
-"""Maps pixel coordinates of one top to another, for crops in fully convolutional nets.
+"""Maps pixel coordinates of one top to those of another, for crops in fully convolutional nets.
 
 A map (axis, scale, shift) maps coordinate x of one blob to scale * x + shift in another, on all
 axes after `axis`; axis is None if the map applies to any axis.
@@ -49,7 +49,7 @@ class AxisMismatchException(HearthError):
 
 
 class CropError(HearthError, AssertionError, ValueError):
-    """A top cannot be cropped to another one. (pycaffe raises AssertionError.)"""
+    """One top cannot be cropped to the size of another. (pycaffe raises AssertionError.)"""
 
 
 def _own_params(fn: Function, kind: str) -> Mapping[str, Any]:
@@ -135,7 +135,7 @@ def _ancestors(top: Top) -> dict[Top, Map]:
         try:
             step = coord_map(current.fn)
         except UndefinedMapException:
-            continue  # no error yet: another path may lead to the other top
+            continue  # not an error yet: another path may connect the two tops
         # Follow only a Crop layer's first bottom; the second one determines the size, not
         # coordinates.
         bottoms = current.fn.inputs[:1] if current.fn.type_name == "Crop" else current.fn.inputs

@@ -29,7 +29,8 @@ class Detector(Net):
         channel_swap: Sequence[int] | None = None,
         context_pad: int | None = None,
     ) -> None:
-        """Loads the net. `context_pad`: see `configure_crop`; for the others see Classifier."""
+        """Loads the net. `context_pad`: see `configure_crop`; the other arguments are
+        Classifier's."""
         super().__init__(model_file, TEST, weights=pretrained_file)
         self.transformer = io.transformer_for(self, mean, input_scale, raw_scale, channel_swap)
         self.configure_crop(context_pad)
@@ -43,7 +44,7 @@ class Detector(Net):
             images_windows: (file name, windows (n, 4) of ymin, xmin, ymax, xmax in pixels).
 
         Returns:
-            A {"window", "prediction", "filename"} for each window.
+            For each window, a dict with the keys "window", "prediction" and "filename".
         """
         found: list[dict[str, Any]] = []
         crops = []
@@ -64,8 +65,8 @@ class Detector(Net):
         """Like detect_windows, for windows proposed by selective search.
 
         Raises:
-            NotImplementedError: the module selective_search_ijcv_with_python is missing. It runs a
-                MATLAB program and is not part of Caffe.
+            NotImplementedError: the module selective_search_ijcv_with_python is missing. That
+                module runs a MATLAB program and is not part of Caffe.
         """
         try:
             import selective_search_ijcv_with_python as selective_search

@@ -26,7 +26,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # Imports caffe.draw.caffe_pb2 only when a program accesses it, because it needs protobuf.
+    # Imports caffe.draw.caffe_pb2 on first access, because that module needs protobuf.
     if name == "caffe_pb2":
         return proto.caffe_pb2
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -183,7 +183,7 @@ class Transformer:
 
 
 def __getattr__(name: str) -> Any:
-    # Imports caffe.io.caffe_pb2 only when a program accesses it, because it needs protobuf.
+    # Imports caffe.io.caffe_pb2 on first access, because that module needs protobuf.
     if name == "caffe_pb2":
         return proto.caffe_pb2
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -61,7 +61,8 @@ def _nearest(name: str, known: Iterable[str]) -> str:
 
 
 def _checked(field: Field, value: Any) -> Any:
-    """Checks a value; returns the one to store. Raises TypeError or ValueError naming the field."""
+    """Checks a field's value and returns it in the form in which it is stored. Raises TypeError or
+    ValueError naming the field."""
     kind = field["type"]
     try:
         if kind == "message":

@@ -143,7 +143,7 @@ class NCCL:
 
 
 class Timer:
-    """Wall-clock time between start() and stop(), in milliseconds."""
+    """Measures the wall-clock time between start() and stop(), in milliseconds."""
 
     def __init__(self) -> None:
         self._started = self._stopped = 0.0
@@ -166,7 +166,7 @@ def init_log(level: int = 0, stderr: bool = True) -> None:
     """Sets the lowest level logged on stderr: 0 information, 1 warnings, 2 and above errors.
 
     If `stderr` is false, only errors are logged, because there is no other log. The environment
-    variable GLOG_minloglevel sets it when hearth.caffe is imported.
+    variable GLOG_minloglevel sets the level when hearth.caffe is imported.
     """
     _caffe.set_log_level(level if stderr else max(level, 2))
 

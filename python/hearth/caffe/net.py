@@ -25,7 +25,7 @@ class Net:
         blobs: OrderedDict of Blob by name. `blob.data` and `blob.diff` are float32 views.
         params: OrderedDict of each layer's parameters, `params["conv1"][0]` being the weights.
         layers: the layers; Python layers are your objects.
-        layer_dict: the same by name.
+        layer_dict: the layers by name.
         inputs, outputs: names of the input blobs, and of blobs that no layer reads.
         top_names, bottom_names: names of a layer's blobs, by layer name.
         blob_loss_weights: each blob's weight in the loss.
@@ -264,7 +264,7 @@ class Net:
         return [self._blob_names.index(name) for name in names]
 
     def _forward(self, start: int, end: int) -> float:
-        """Runs layers by index, inclusive; returns their part of the loss."""
+        """Runs layers by index, inclusive; returns the sum of their losses."""
         return self._native.forward(start, end)
 
     def _backward(self, start: int, end: int) -> None:

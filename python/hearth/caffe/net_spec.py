@@ -98,7 +98,7 @@ def _set_param(layer: Message, name: str, value: Any) -> None:
         layer.assign(name, value)
     else:
         try:
-            # Raises an error that names the message most likely meant.
+            # Neither message has the field: raise AttributeError for the one most likely meant.
             (getattr(layer, own) if own else layer).assign(name, value)
         except AttributeError as error:
             raise AttributeError(f"L.{layer.type}: {error}") from error
@@ -210,7 +210,7 @@ class NetSpec:
 
 
 class Layers:
-    """`layers.Convolution(...)` creates a layer of type Convolution and returns its top.
+    """Creates layers: `layers.Convolution(...)` returns the top of a new Convolution layer.
 
     `ntop=n` returns a tuple of n tops (a Function for 0), `in_place=True` makes the top the bottom.
     Other keywords are parameters of the layer type, or fields of LayerParameter.
@@ -239,7 +239,7 @@ class _Enums:
 
 
 class Parameters:
-    """`params.Pooling.MAX` is the number of that value of PoolingParameter."""
+    """Enum values of parameters: `params.Pooling.MAX` is the number of PoolingParameter's MAX."""
 
     def __getattr__(self, name: str) -> _Enums:
         if name.startswith("__"):

@@ -2,8 +2,8 @@
 
     python -m hearth.caffe.program train --solver=solver.prototxt
 
-`hearth train`, `test`, `time` and `extract_features`, and the tasks of a Spark job, start it for
-such nets.
+`hearth train`, `test`, `time` and `extract_features`, and the tasks of a Spark job, start this
+program for such nets.
 """
 
 from __future__ import annotations

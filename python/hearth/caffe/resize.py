@@ -12,14 +12,14 @@ __all__ = ["resize_image"]
 
 
 def _weights(positions: np.ndarray, low: np.ndarray, array: np.ndarray, axis: int) -> np.ndarray:
-    """The weights of the upper neighbors, shaped to multiply slices along `axis`."""
+    """The interpolation weight of each position's upper neighbor, shaped to multiply `array`."""
     shape = [1] * array.ndim
     shape[axis] = len(positions)
     return (positions - low).astype(array.dtype).reshape(shape)
 
 
 def _between(array: np.ndarray, axis: int, positions: np.ndarray) -> np.ndarray:
-    """`array` at possibly fractional `positions` along `axis`, linearly interpolated."""
+    """Linearly interpolates `array` at possibly fractional `positions` along `axis`."""
     low = np.minimum(np.floor(positions).astype(int), array.shape[axis] - 1)
     high = np.minimum(low + 1, array.shape[axis] - 1)
     weight = _weights(positions, low, array, axis)
@@ -27,7 +27,7 @@ def _between(array: np.ndarray, axis: int, positions: np.ndarray) -> np.ndarray:
 
 
 def _nearest(array: np.ndarray, axis: int, positions: np.ndarray) -> np.ndarray:
-    """`array` at the element nearest to each position; halves round up."""
+    """The elements of `array` nearest to the positions along `axis`; halves round up."""
     nearest = np.floor(positions + 0.5).astype(int)
     return np.take(array, np.clip(nearest, 0, array.shape[axis] - 1), axis)
 
@@ -41,8 +41,9 @@ def _bordered(image: np.ndarray) -> np.ndarray:
 def _by_centres(image: np.ndarray, new_dims: Sequence[int], order: int) -> np.ndarray:
     """Resizes so that the images' outer edges coincide (pixels are areas).
 
-    In an enlarged image, some positions lie outside the old outer pixel centers. There scikit-image
-    reads 0, which is the image's minimum, because pycaffe first scales the image to [0, 1].
+    In an enlarged image, some positions lie outside the old outer pixel centers. At those
+    positions, scikit-image reads 0, which is the image's minimum, because pycaffe first scales the
+    image to [0, 1].
     """
     old_dims = image.shape
     if order == 1:

@@ -92,11 +92,11 @@ class Solver:
         self._native.solve()
 
     def restore(self, state_file: str | os.PathLike[str]) -> None:
-        """Resumes from a .solverstate and its model."""
+        """Resumes from a .solverstate file and the model that it names."""
         self._native.restore(os.fspath(state_file))
 
     def snapshot(self) -> tuple[str, str]:
-        """Writes model and state under snapshot_prefix; returns their names."""
+        """Writes the model and the solver's state under snapshot_prefix; returns the file names."""
         return self._native.snapshot()
 
     def apply_update(self) -> None:
@@ -157,7 +157,7 @@ def get_solver(solver_file: str | os.PathLike[str]) -> Solver:
     """Creates a solver of the type that the file names (default SGD).
 
     Raises:
-        ValueError: the type is not one of the six.
+        ValueError: the type is not one of the six solver types.
     """
     path = os.fspath(solver_file)
     kind = Message.from_text("SolverParameter", _caffe.read_solver(path), path).type

@@ -44,9 +44,9 @@ Event = dict[str, Any]
 # time.
 _JOB_END_WAIT_S = 1.5
 # The rendezvous notices at once that a rank has disconnected. Only the rank's task knows how the
-# process ended, and Spark reports that when the job ends: 0.02 to 0.3 s later for killed trainers
-# and executors of a local cluster. If a host loses power, Spark may report nothing within this
-# time; the error then only says that the rank was lost.
+# process ended, and Spark reports the reason when the job ends: 0.02 to 0.3 s later for killed
+# trainers and executors of a local cluster. If a host loses power, Spark may report nothing within
+# this time; the error then only says that the rank was lost.
 _TASK_FAILURE_WAIT_S = 15.0
 _EVENT_WAIT_S = 5.0
 # How long Spark may take to return the result once all ranks are done.
@@ -99,7 +99,7 @@ def run(
         on_event(_log("W", text))
     plan = assign_files(spark, plan, on_event)
     conf = launch_conf(spark, plan.world, plan.frames.values())
-    with session_conf(spark, conf):  # once, so that all attempts use the same rows
+    with session_conf(spark, conf):  # set once, so that all attempts use the same rows
         rows = rank_rows(spark, plan.frames, plan.world)
     return _generations(spark, plan, Rows(rows, conf), on_event, max_restarts)
 
@@ -145,7 +145,7 @@ def _report_waiting(on_event: Callable[[Event], None], line: str) -> None:
 
 
 class _Attempt:
-    """Runs one barrier job. The Spark action runs in a thread while this thread passes on
+    """One attempt of a training: a barrier job, run in a thread while run()'s thread passes on
     events."""
 
     def __init__(self, spark: SparkSession, plan: Plan, rows: Rows, generation: int):
@@ -157,12 +157,12 @@ class _Attempt:
         self._token = secrets.token_hex(32)
         self._inbox: queue.SimpleQueue[Message] = queue.SimpleQueue()
         self._coordinator: Any = None
-        self._live: LiveEvents | None = None  # with Spark Connect
+        self._live: LiveEvents | None = None  # set only with Spark Connect
         # Local mode: the executor is this process's JVM, so ranks share its standard error.
         self._local = is_local(spark.conf.get("spark.master", ""))
         self._job: SparkJob | None = None
         self._ending = threading.Event()
-        self._done: Event | None = None  # rank 0's, once all ranks are done
+        self._done: Event | None = None  # rank 0's "done" event, once all ranks are done
         self._started = False  # a message has arrived: ranks run, or the job has ended
         self._overdue = False  # all ranks are done, but Spark has returned no result
 
@@ -273,8 +273,7 @@ class _Attempt:
                 listening.close()
 
     def _reason(self, error: BaseException) -> BaseException:
-        """The exception to raise after Spark's job failed: that of the first failed rank, if
-        known."""
+        """The exception to raise after Spark's job failed: the first failed rank's, if known."""
         first = self._coordinator.failure() if self._coordinator is not None else None
         known = Failure.of_rendezvous(first) if first is not None else None
         if known is not None and not known.is_loss:
@@ -285,7 +284,7 @@ class _Attempt:
             reported, cause = Failure(python, code="invalid_argument"), error
         elif reported is None and reports_loss(text):
             reported, cause = Failure(loss_line(text), code="unavailable", lost=True), error
-        if self._coordinator is not None:  # ends the other ranks before Spark kills them
+        if self._coordinator is not None:  # end the other ranks before Spark kills them
             self._coordinator.fail(
                 -1, "driver", reported.text if reported else "Spark's job failed"
             )
@@ -383,7 +382,8 @@ class _Attempt:
 
 @contextmanager
 def rank_errors() -> Iterator[None]:
-    """Converts a Spark exception caused by a RankError into a HearthError with its fields."""
+    """Converts a Spark exception caused by a RankError into a HearthError with that error's
+    fields."""
     try:
         yield
     except Exception as error:

@@ -31,11 +31,11 @@ class Listener:
 
     host: str
     port: int
-    token: str = field(repr=False)  # must not reach a log
+    token: str = field(repr=False)  # secret: must not reach a log
 
 
 class LiveEvents:
-    """The client's side: owns the listening socket, if one could be opened.
+    """Receives events in the client. Owns the listening socket, if one could be opened.
 
     Attributes:
         listener: the socket's address for rank 0's task; None without a socket.
@@ -67,8 +67,8 @@ class LiveEvents:
         """Calls `on_event` with each event as it arrives; returns after close(), once all received
         events are passed on.
 
-        It is not a failure if the sender disconnects: its rank may have ended, and the events that
-        it has not sent arrive with the result.
+        A disconnected sender is not a failure: its rank may have ended, and the unsent events
+        arrive with the training's result.
         """
         while self._coordinator is not None:
             ending = self._ending.is_set()
@@ -81,8 +81,8 @@ class LiveEvents:
                 return
 
     def missed(self, kept: Sequence[Event]) -> list[Event]:
-        """The events of the result that were not received before; if none were, a log event with
-        the reason comes first. Call it after take_all() has returned.
+        """The events of the result that were not received before; if none were received, a log
+        event with the reason comes first. Call it after take_all() has returned.
         """
         missed = [event for event in kept if event["number"] not in self._came]
         if missed and not self._came:
@@ -98,7 +98,7 @@ class LiveEvents:
 
 
 class EventSender:
-    """Rank 0's side. Never fails: if the client is unreachable, events are dropped."""
+    """Sends events from rank 0's task. Never fails: if the client is unreachable, drops them."""
 
     def __init__(self, listener: Listener):
         self._listener = listener

@@ -64,7 +64,8 @@ def trainer_mb(job: Mapping[str, Any], solver_type: str = "") -> int | None:
         )
         counts = json.loads(done.stdout)
         copies = _COPIES.get(solver_type, _FEW_COPIES) * int(job["devices"])
-        # Counts blobs by values and gradients, an upper bound: many of them share memory.
+        # Counts each blob's values and gradients. This is an upper bound, because many blobs share
+        # memory.
         floats = counts["params"] * (copies + _WRITING) + 2 * counts["values"] * job["devices"]
         return _BASE_MB + (floats * 4 >> 20)
     return None

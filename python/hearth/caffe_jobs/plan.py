@@ -52,7 +52,7 @@ def assign_files(spark: SparkSession, plan: Plan, on_event: Callable[[Event], No
 
 
 def pinned(spark: SparkSession, files: dict[str, RankRows]) -> dict[str, RankRows]:
-    """The sources with fixed lists of files. Raises HearthError if the files cannot be listed or
+    """Pins each source's current files. Raises HearthError if the files cannot be listed or
     read."""
     try:
         return {name: rows.pin(spark) for name, rows in files.items()}

@@ -181,8 +181,8 @@ def _results(spec: PredictSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[p
 def features_task(spec: PredictSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The body of features(): for each row, SampleID (string) and one list<float> per blob.
 
-    Without an accumulator, a row for each invalid row follows, without values, and with its index
-    among the invalid rows.
+    Without an accumulator, the results end with one row per invalid row, which has no values but
+    its index among the invalid rows.
     """
     from pyspark import TaskContext
 
@@ -214,7 +214,7 @@ def features_task(spec: PredictSpec, batches: Iterator[pa.RecordBatch]) -> Itera
 def means_task(spec: PredictSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The body of test(): for each output blob, the sum of each element over the partition's rows.
 
-    The first record has no blob: its `rows` is the number of all rows, including invalid ones, and
+    The first result has no blob: its `rows` is the number of all rows, including invalid ones, and
     its `names` lists the first invalid rows.
     """
     sums: dict[str, np.ndarray] = {}

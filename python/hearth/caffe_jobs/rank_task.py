@@ -42,14 +42,14 @@ class RankSpec:
     world: int
     generation: int
     token: str
-    coordinator: tuple[str, int] | None  # its address; None: in rank 0's task (Spark Connect)
+    coordinator: tuple[str, int] | None  # address; None: runs in rank 0's task
     job: dict[str, Any]
     files: dict[str, RankRows]
-    frames: tuple[str, ...]  # streams of the task's rows; two streams: one struct column each
+    frames: tuple[str, ...]  # streams of the task's rows; if two, each has a struct column
     remote: RemotePlan | None = None  # access to the job's remote files
     hosts: tuple[frozenset[str], ...] = ()  # hosts that store each rank's files; see TaskRank
     ports: tuple[int, ...] = (0,)  # candidate ports for the coordinator in rank 0's task
-    listener: Listener | None = None  # gets events from a coordinator in rank 0's task
+    listener: Listener | None = None  # receives the events of a coordinator in rank 0's task
     tokens: ForwardedTokens | None = None  # for HDFS with Kerberos
     links: dict[str, str] = field(default_factory=dict)  # see link_environment()
 
@@ -173,7 +173,7 @@ def _host_coordinator(
         stack.enter_context(closing(coordinator))
         sender = EventSender(spec.listener) if spec.listener is not None else None
         port, kept = coordinator.port(), RecordedEvents(coordinator, sender)
-        stack.callback(kept.finish)  # if the rank fails
+        stack.callback(kept.finish)  # in case the rank fails
     answer = next(filter(None, context.allGather(f"{address}:{port}" if port else "")))
     host, _, port_text = answer.rpartition(":")
     return (host, int(port_text)), kept

@@ -13,7 +13,8 @@ from hearth.caffe_jobs.live_events import EventSender
 Event = dict[str, Any]
 
 _WAIT_S = 5.0
-# Ranks that finish shortly after rank 0 would report it as lost if its coordinator closed earlier.
+# How long rank 0's coordinator waits for the other ranks to finish. If it closed earlier, they
+# would report rank 0 as lost.
 _DONE_WAIT_S = 60.0
 # Limits: number of events per kind and rank, and bytes of JSON of all histograms. Recurring events
 # above them are thinned out.

@@ -74,7 +74,7 @@ class RemoteFiles:
         self._folder = Path(tempfile.mkdtemp(prefix="hearth-files-", dir=spill_folder()))
         self._model: str = job.get("model", "")
         self._out = self._folder / "out"
-        self._fetched_seals: dict[Path, tuple[int, int]] = {}  # seal file -> version when fetched
+        self._fetched_seals: dict[Path, tuple[int, int]] = {}  # seal file -> fetched version
         self._ending = threading.Event()
         self._thread: threading.Thread | None = None
 

@@ -44,8 +44,8 @@ class TaskRank:
 
 
 def ranks_of(hosts: Sequence[str], preferred: Sequence[frozenset[str]]) -> list[int]:
-    """The rank of each partition: an unassigned rank that prefers the partition's host, else any
-    unassigned rank."""
+    """The rank of each partition: if possible, a rank that prefers the partition's host. Each rank
+    is assigned once."""
     free = list(range(len(preferred)))
     ranks: list[int | None] = []
     for host in hosts:

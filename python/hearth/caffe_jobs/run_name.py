@@ -29,8 +29,8 @@ class RunName:
     attempt: int = 1
 
     def first_generation(self, max_restarts: int) -> int:
-        """A generation above all those of earlier attempts, each of which had up to `max_restarts`
-        + 1."""
+        """A generation number above those of all earlier attempts, each of which had up to
+        `max_restarts` + 1."""
         return (self.attempt - 1) * (max_restarts + 1)
 
 

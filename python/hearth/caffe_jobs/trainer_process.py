@@ -31,7 +31,7 @@ class RankError(TaskError):
 
 
 class TrainerProcess:
-    """Owns a trainer child and its control channel until close().
+    """A trainer process, started as a child, and its control channel, until close().
 
     Create it in a thread that outlives the child: the kernel kills the child when the thread that
     started it ends. The job contains the token, so it is sent through the channel, never on the
@@ -65,7 +65,7 @@ class TrainerProcess:
             self._process = self._spawn(net, fds, environment or {})
         self._listener = threading.Thread(target=self._listen, name="hearth-events", daemon=True)
         self._listener.start()
-        with suppress(OSError):  # it may have died already; wait() says why
+        with suppress(OSError):  # the trainer may have died already; wait() reports why
             self._control.sendall(json.dumps(job).encode() + b"\n")
 
     def _spawn(
@@ -173,10 +173,10 @@ def _address_limit() -> str:
 
 
 def _program_for(net: str) -> tuple[list[str], dict[str, str]]:
-    """The command for a net's prototxt, and its environment.
+    """The command that starts a net's trainer, given the prototxt, and the command's environment.
 
-    Python layers need an interpreter with this process's search path. The test may match a net
-    without one, which is harmless.
+    Python layers need an interpreter with this process's search path. The search for "Python" may
+    also match a net without Python layers, which is harmless.
     """
     environment = native.environment()
     if gpus := task_gpus():

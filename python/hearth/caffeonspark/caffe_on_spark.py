@@ -181,7 +181,7 @@ class CaffeOnSpark:
             else:
                 files[name] = rows
         remote = remote_plan(job, self._spark, conf.solver.get("snapshot_prefix", ""))
-        forward_tokens(self._spark)  # this process may write to -logDir
+        forward_tokens(self._spark)  # in case this process writes to -logDir
         kept = _persisted(frames if conf.is_rdd_persistent else {})
         title = Path(conf.proto_file).name
         with (
@@ -283,7 +283,7 @@ def _persisted(frames: dict[str, DataFrame]) -> Iterator[None]:
 
 
 def _rows_of(source: Source, blobs: list[str] | None = None) -> DataFrame:
-    """The rows with an `id`: the source's, or otherwise a number that is unique in the DataFrame.
+    """The rows with an `id` column: the source's, or otherwise numbers unique in the DataFrame.
 
     `blobs`: the blobs that will be computed; None: all.
     """

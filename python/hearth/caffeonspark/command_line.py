@@ -42,9 +42,8 @@ def run(arguments: Sequence[str], started: Started) -> int:
 
 
 def split_spark(arguments: Sequence[str]) -> tuple[str | None, dict[str, str], list[str]]:
-    """Extracts `--master URL` and each `--conf spark.KEY=VALUE`; the rest are CaffeOnSpark's.
-
-    `--conf` with anything else is CaffeOnSpark's -conf.
+    """Extracts `--master URL` and each `--conf spark.KEY=VALUE`; returns the other arguments for
+    CaffeOnSpark. A `--conf` whose value has another form is CaffeOnSpark's -conf.
     """
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--master", "-master")
@@ -71,7 +70,7 @@ def one_line(error: BaseException) -> str:
     failure = Failure.find(str(error))
     if failure is not None:
         return failure.text
-    if isinstance(error, socket.gaierror):  # from Spark's connections, without the host name
+    if isinstance(error, socket.gaierror):  # raised when Spark connects; lacks the host name
         return (
             f"a host name cannot be resolved ({error}): check that localhost and "
             f"{socket.gethostname()} are in /etc/hosts"
@@ -128,7 +127,8 @@ def run_config(config: Config) -> None:
 
 
 def compared_with_float32(config: Config, means: dict[str, list[float]]) -> Iterator[str]:
-    """Compares the means with float32's: a line per mean, as `hearth test` logs them."""
+    """Yields a line per mean that compares it with the mean computed in float32, like `hearth
+    test`."""
     from hearth.caffeonspark.caffe_on_spark import CaffeOnSpark
     from hearth.caffeonspark.data_source import DataSource
 

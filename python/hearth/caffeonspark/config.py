@@ -123,7 +123,7 @@ class Config:
 
     @property
     def changed_settings(self) -> dict[str, Any]:
-        """Settings with other values than their defaults, by Python name."""
+        """The settings whose values differ from their defaults, by Python name."""
         usual = vars(Config())
         return {
             name: value
@@ -146,7 +146,8 @@ class Config:
 
     @property
     def blobs(self) -> list[str]:
-        """The blobs that features() extracts: `features`, and `label` unless it is one of them."""
+        """The blobs that features() extracts: those in `features`, and `label` if not among
+        them."""
         extra = [self.label] if self.label and self.label not in self.features else []
         return self.features + extra
 
@@ -253,8 +254,8 @@ def _state_of(solver: dict[str, Any], phase: str) -> dict[str, Any]:
 
 
 def _find_data_layer(net: dict[str, Any], phase: str, state: dict[str, Any]) -> int:
-    """The index of the first layer with a source_class that names this phase; without one, of the
-    first for any phase; else -1.
+    """The index of the first layer with a source_class whose rules name this phase. If there is
+    none, the first such layer that applies to any phase; otherwise -1.
     """
     state = {**state, "phase": phase}
     for_any = -1

@@ -45,7 +45,7 @@ class DataSource:
         raise NotImplementedError
 
     def getSource(self, conf: Config, isTraining: bool) -> Source:
-        """The source of the TRAIN (or TEST) net's data layer; reads changed prototxts again.
+        """The source of the TRAIN (or TEST) net's data layer. Rereads prototxts that have changed.
 
         Raises:
             FlagError: no such layer, an unknown source_class, no `source`, or a prototxt that

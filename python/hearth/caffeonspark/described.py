@@ -54,7 +54,7 @@ def described_by_seal(name: str, snapshot: str) -> dict[str, Any]:
     ranks: list[dict[str, Any]] = []
     if not snapshot:
         return {}
-    with suppress(Exception):  # it may be in another host's file system
+    with suppress(Exception):  # the seal may be in another host's file system
         with files_of(uri).open_input(uri) as file:
             seal = json.loads(file.read())
         ranks = seal["rows"] if seal["epoch"] > 0 else []

@@ -25,12 +25,13 @@ class FlagFiles:
     """Resolves and checks flags' files; raises FlagError or HearthError with one-line messages."""
 
     def __init__(self, files: HadoopFiles | None, default_fs: str):
-        """`files`: the JVM's files; None with Spark Connect: remote files are not checked."""
+        """`files`: the client of Spark's JVM; None with Spark Connect, where remote files are not
+        checked."""
         self._files, self._default_fs = files, default_fs
 
     @classmethod
     def of(cls, spark: Any) -> FlagFiles:
-        """The files that a Spark session can reach."""
+        """Creates an object that accesses files through a Spark session."""
         return cls(HadoopFiles.of(spark), default_file_system(spark))
 
     def is_local(self, uri: str) -> bool:
@@ -51,7 +52,8 @@ class FlagFiles:
         return path
 
     def model(self, flag: str, uri: str) -> str:
-        """Like input(), for a model; trainings write NAME or, in HDF5 format, NAME.h5."""
+        """Like input(), for a model NAME. If only NAME.h5 exists, which trainings write in HDF5
+        format, returns that (and vice versa)."""
         other = uri.removesuffix(".h5") if uri.endswith(".h5") else f"{uri}.h5"
         try:
             return self.input(flag, uri)
@@ -62,7 +64,7 @@ class FlagFiles:
                 raise error from None
 
     def output(self, flag: str, uri: str) -> str:
-        """Like input(), for a file to write; a remote one's folder is created and checked."""
+        """Like input(), for a file to write; creates and checks a remote file's folder."""
         if not uri or not self.is_local(uri):
             remote = self._remote_uri(uri)
             if remote and (files := serving(self._files, remote)):

@@ -30,13 +30,13 @@ class Flag:
     """A command-line flag and the attribute of Config that it sets."""
 
     flag: str  # empty: the attribute has no flag
-    name: str  # the attribute's
-    default: Any  # its type determines switches and numbers
+    name: str  # the attribute's name
+    default: Any  # a bool makes the flag a switch, a number makes it numeric
     help: str  # empty: only for the conversion tools, and refused for a run
     least: int | None = None  # minimum of a number; None: no limit
     most: int | None = None
     values: Sequence[str] = ()  # allowed values of a text; empty: any
-    must_be: str = ""  # for messages: what `allows` requires of a text
+    must_be: str = ""  # what `allows` requires of a text, for error messages
     allows: Callable[[str], bool] | None = None
 
 

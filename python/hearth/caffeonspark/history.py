@@ -16,7 +16,8 @@ _MOST = 20_000
 
 
 class History:
-    """Collects rows from a training's events; `seconds` is the time since creation."""
+    """Collects a training's history from its events; `seconds` counts from this object's
+    creation."""
 
     def __init__(self) -> None:
         self.rows: list[Row] = []
@@ -50,6 +51,6 @@ class History:
         if self._trained <= _MOST:
             return
         positions = sorted({row[0] for row in self.rows if row[1] == "TRAIN"})
-        kept = set(positions[::-2])  # from the end, to keep the newest
+        kept = set(positions[::-2])  # every second one, from the end to keep the newest
         self.rows = [row for row in self.rows if row[1] != "TRAIN" or row[0] in kept]
         self._trained = 2 * len(kept)

@@ -34,7 +34,8 @@ _EXIT_HANDLERS_S = 5.0
 
 
 def run_interruptibly(work: Callable[[Started], int]) -> int:
-    """Returns the result of `work`, which calls its argument when it has created a Spark session.
+    """Returns the result of `work`, which must pass its Spark session, once created, to its
+    argument.
 
     The first SIGINT cancels Spark's jobs, or kills its JVM if the JVM is still starting, and raises
     KeyboardInterrupt; from then on sys.stderr is discarded. Later SIGINTs are ignored, but after a
@@ -96,12 +97,12 @@ class _Interruptible:
             self._first = now
             raise KeyboardInterrupt
         if self._first is not None and now - self._first > _CLEANING_UP_S:
-            os._exit(INTERRUPTED)  # the JVM and the executors end with it
+            os._exit(INTERRUPTED)  # the JVM and the executors end with this process
 
     def _run(self) -> None:
         try:
             self._result = self._work(self._started)
-        except BaseException as error:  # run() raises it
+        except BaseException as error:  # run() raises the error
             self._error = error
         self._ended.set()
 

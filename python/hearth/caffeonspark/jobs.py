@@ -57,7 +57,7 @@ def predict_spec(conf: Config, mode: str, spark: Any, columns: str = "") -> Pred
     """Like predict_job(), in the form that Spark tasks use. Raises like train_job().
 
     `columns`: names and types of the net's input columns. Later jobs with equal `columns` and the
-    same local files reuse the loaded net. If empty, each job loads the net.
+    same local files reuse the loaded net. If `columns` is empty, each job loads the net.
     """
     job = predict_job(conf, mode, FlagFiles.of(spark))
     remote = remote_plan(job, spark)

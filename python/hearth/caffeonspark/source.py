@@ -230,7 +230,7 @@ class Source:
         except ValueError:  # an SQL expression
             return None
         names = {alias: name for name, alias in pairs or zip(types, types, strict=True)}
-        if len(names) < len(pairs):  # let Spark report the ambiguous name
+        if len(names) < len(pairs):  # two columns have one name: let Spark report it
             return None
         wanted = self.wanted_columns({new: types.get(old, "?") for new, old in names.items()})
         return [new if names[new] == new else f"{names[new]} as {new}" for new in wanted]

@@ -40,7 +40,8 @@ def needed_tops(net: dict[str, Any], blobs: list[str]) -> set[str]:
 
 
 def _numbers_of(layer: dict[str, Any]) -> list[tuple[str | None, int]]:
-    """For each top its column (None for images) and its lists' length (-1 for single numbers)."""
+    """For each top: its column's name (None for images), and the length of the column's lists (-1
+    for single numbers)."""
     if layer["type"] == "MemoryData":
         return [(None, 0), ("label", -1)]
     return [_numbers_of_top(top) for top in layer.get("cos_data_param", {}).get("top", [])]

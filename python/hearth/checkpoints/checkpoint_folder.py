@@ -152,7 +152,8 @@ class CheckpointFolder:
 
     @contextmanager
     def writing(self, draft: Draft) -> Iterator[Draft]:
-        """Discards the draft if the block raises, and adds its name and URI to the error."""
+        """Discards the draft if the block raises, and adds the draft's name and URI to the
+        error."""
         with self._refusals(f"{draft.name} cannot be written to"):
             try:
                 yield draft
@@ -188,7 +189,8 @@ class CheckpointFolder:
             return max(self._listed(), default=(0, "none"))
 
     def steps_of(self, part: str) -> list[int]:
-        """The steps of the checkpoints that contain the part, newest first."""
+        """The steps of the checkpoints in which the program saved an object named `part`, newest
+        first."""
         steps = []
         for _, name in sorted(self._listed(), reverse=True):
             with suppress(Damaged):
@@ -197,8 +199,8 @@ class CheckpointFolder:
         return steps
 
     def remove_older(self, keep: int, than: int) -> None:
-        """Removes all checkpoints but the newest `keep` sealed ones, and what killed writers left;
-        removes none with a number above `than`.
+        """Removes all checkpoints numbered up to `than`, except the newest `keep` sealed ones of
+        the folder. Also removes unfinished checkpoints and files that killed writers left.
         """
         try:
             sealed = 0

@@ -45,7 +45,8 @@ class Seal:
         number: counts the checkpoints of a folder, so the newest has the highest number.
         step: the program's step number.
         world: the number of ranks that saved it.
-        parts: by the names under which the program saved them; files: by file name.
+        parts: the saved objects, by the names under which the program saved them. files: the files'
+            sizes and checksums, by file name.
     """
 
     number: int

@@ -3,7 +3,8 @@
 `parquet`, `orc`, `arrow`, `tfrecord`, `sequence_file`, `lmdb` and `leveldb` create sources: the
 driver pins the list of files, and each rank reads its splits without Spark. `delta` and `iceberg`
 do the same for one version of a table, and `table` for a table in Spark's catalog. With `csv` and
-`json`, Spark reads the files. Any of them can be passed as a dataset instead of a DataFrame.
+`json`, Spark reads the files. Any of these sources can be passed as a dataset instead of a
+DataFrame.
 """
 
 from __future__ import annotations

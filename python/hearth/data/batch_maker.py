@@ -25,7 +25,8 @@ class BatchTypes:
     """How a framework represents a batch; by default as NumPy arrays.
 
     Attributes:
-        convert: convert(array or list, column) returns the column's value in a batch.
+        convert: called as convert(array or list, column name); returns the column's value in a
+            batch.
         finish: finish(batch) returns the batch for the program, from the output of map.
     """
 
@@ -35,8 +36,8 @@ class BatchTypes:
 
 @dataclass(frozen=True)
 class PreparedBatch:
-    """A batch for the program, the position after it, and the numbers of all its rows, of repeated
-    rows, and of rows that replace undecodable ones.
+    """A batch for the program, and the position after it. Counts: all rows of the batch, repeated
+    rows, and rows that replace undecodable ones.
     """
 
     batch: Any
@@ -106,7 +107,7 @@ class BatchMaker:
         )
 
     def _call(self, function: Callable[[Any, Any], Any], batch: Any, step: Step) -> Any:
-        """Calls the program's function; adds the batch's rows to its exceptions."""
+        """Calls the program's map function; its exceptions name the batch's rows."""
         try:
             return function(batch, step.rows.ids())
         except Exception as error:

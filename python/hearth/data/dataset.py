@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class Plan(Protocol):
-    """Assigns each partition to the rank that owns it."""
+    """The assignment of a dataset's partitions to the ranks that own them."""
 
     @property
     def owners(self) -> tuple[int, ...]:
@@ -50,7 +50,7 @@ class RowReader(Protocol):
     def start(
         self, epoch: int, remaining: np.ndarray | None = ..., order_seed: int | None = ...
     ) -> None:
-        """Moves to an epoch, or only to its rows at the ascending indices `remaining`."""
+        """Moves to an epoch. `remaining`: ascending indices of the rows to read; None: all rows."""
 
     def take(self, position: int, count: int, wrap: bool) -> BatchRows:
         """Returns `count` rows from `position` on; blocks until they arrive. At the epoch's end it

@@ -15,7 +15,8 @@ from hearth.errors import HearthError, invalid
 if TYPE_CHECKING:
     from hearth.data.dataset import BatchRows, Dataset, RowReader
 
-# If no row of a batch can be decoded, at most this many rows after it are tried as replacements.
+# If no row of a batch can be decoded, at most this many rows after the batch are tried as
+# replacements.
 _SPARE_ROWS, _SPARE_AT_ONCE = 1024, 16
 
 
@@ -42,7 +43,7 @@ class _PassRows:
 
 
 class _RepeatedRows:
-    """The reader for a rank without remaining rows in an epoch, so its steps only repeat rows."""
+    """Reader for a rank that has no rows left in an epoch: its steps only repeat rows."""
 
     def __init__(self, reader: RowReader):
         self._reader = reader

@@ -87,7 +87,8 @@ def image(
         layout: "nchw" or "nhwc".
         threads: the number of threads; None: one for each core available to this process.
         scaled_decoding: whether to decode a JPEG at a reduced size if the crop is more than 2.5
-            times as large as the output. False is slower then, but closer to PIL's result.
+            times as large as the output. False is slower for such JPEGs, but its result is closer
+            to PIL's.
 
     Raises:
         ValueError: an option is invalid.

@@ -34,9 +34,9 @@ class KerasDataset(keras.utils.PyDataset):
         super().__init__(workers=1, use_multiprocessing=False)
         self._loader, self._x, self._y = loader, x, y
         self._length: int | None = None
-        self._states: deque[dict[str, Any]] = deque()  # after each batch not yet trained on
+        self._states: deque[dict[str, Any]] = deque()  # states after batches not yet trained on
         self._trained: dict[str, Any] | None = None  # the state after the last trained batch
-        self._next = 0  # the batch that fit() requests next
+        self._next = 0  # index of the batch that fit() requests next
         self._begin: dict[str, Any] = {}  # the loader's state before the epoch's first batch
         self._has_trained = False  # whether a batch was trained on in this epoch
         self._counted = False  # whether callback() counts this epoch's batches
@@ -44,7 +44,7 @@ class KerasDataset(keras.utils.PyDataset):
         self._announced = False  # whether Keras called on_epoch_begin()
         self._peeked = False  # whether batches were fetched before on_epoch_begin()
         self._batches: Iterator[Any] = iter(())
-        self._lock = threading.RLock()  # fit() may peek while an old thread fetches
+        self._lock = threading.RLock()  # fit() may inspect batches while an old thread fetches
         self._seek(None)
 
     def __len__(self) -> int:
@@ -119,7 +119,8 @@ class KerasDataset(keras.utils.PyDataset):
             self._trained = None
 
     def steps_left(self, end: int) -> int:
-        """The number of fit()'s steps from state_dict() to the loader's epoch `end`."""
+        """The number of fit()'s steps from state_dict() to the start of the loader's epoch
+        `end`."""
         state = self.state_dict()
         whole = max(0, end - state["epoch"] - 1) * len(self)
         return whole + self._loader.steps_left(state) if state["epoch"] < end else 0
@@ -139,7 +140,7 @@ class KerasDataset(keras.utils.PyDataset):
 
 
 class _Counter(keras.callbacks.Callback):
-    """Reports each trained batch to a dataset."""
+    """A Keras callback that reports each trained batch to a KerasDataset."""
 
     def __init__(self, dataset: KerasDataset):
         super().__init__()

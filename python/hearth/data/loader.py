@@ -80,7 +80,7 @@ class Loader:
 
     @property
     def drop_last(self) -> bool:
-        """Whether an epoch's last batch is dropped if it is smaller."""
+        """Whether an epoch's last batch is dropped if it has fewer rows than the others."""
         return self._options.drop_last
 
     @property
@@ -175,7 +175,7 @@ class Loader:
     def _claim_position(self) -> Position:
         """Returns the position for an iteration that starts now."""
         with self._moving:
-            self._maker.start_processes()  # first, so a failure does not change the position
+            self._maker.start_processes()  # first: if this fails, the position is unchanged
             if self._position.started:  # the last iteration was abandoned
                 self._move_to(self._start_of(self._position.epoch + 1))
             self._position.started = True

@@ -1,6 +1,6 @@
 """A worker process of a loader: calls the program's map function on batches.
 
-It ends when the loader is dropped, or when the program ends for any reason.
+The process ends when the loader is dropped, or when the program ends for any reason.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ _END_S = 2.0
 
 
 class MapProcesses:
-    """Fresh Python processes, which end when this object or this process ends. Thread-safe."""
+    """A loader's worker processes, which end with this object or this process. Thread-safe."""
 
     def __init__(self, function: Callable[[Any, Any], Any], count: int, dataset: str):
         """Starts the processes without waiting for them.
@@ -84,7 +84,8 @@ class _Process:
                 [sys.executable, "-m", "hearth.data.map_process", *arguments],
                 stdin=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
-                # One thread per process, as in a DataLoader, because the processes share the cores.
+                # Each process computes in one thread, like a DataLoader's: the processes share the
+                # cores.
                 env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"},
             )
         self.pid = self._process.pid
@@ -134,7 +135,7 @@ class _Process:
         self._channel.end()
         try:
             self._process.wait(_END_S)
-        except subprocess.TimeoutExpired:  # it is blocked in native code
+        except subprocess.TimeoutExpired:  # the process is blocked in native code
             self._process.kill()
             self._process.wait()
 

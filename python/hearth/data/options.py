@@ -13,7 +13,7 @@ from hearth.errors import invalid
 _MOST = 2**63 - 1
 UNEVEN = ("repeat", "drop", "weight")
 WEIGHT = "row_weight"
-# Options of PyTorch's DataLoader, and Hearth's replacements.
+# Options of PyTorch's DataLoader that are refused here, and what to use instead.
 _OF_DATA_LOADER = {"num_workers": "use workers=", "prefetch_factor": "use prefetch="}
 MAP_IN = ("threads", "processes")
 

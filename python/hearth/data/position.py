@@ -41,7 +41,8 @@ class Position:
 
     @classmethod
     def of_state(cls, state: Mapping[str, Any], owners: tuple[int, ...]) -> Position:
-        """Restores the position of a state(); starts a new pass if its owners differ."""
+        """Restores the position of a state(); starts a new pass if `owners` differ from the
+        state's."""
         passes = [Pass(tuple(p["owners"]), p["taken"]) for p in state["passes"]]
         if passes[-1].owners != owners:
             if all(done.taken == 0 for done in passes):
@@ -55,7 +56,7 @@ class Position:
         return self.passes[-1].taken
 
     def advance(self, taken: int) -> None:
-        """Sets `taken`."""
+        """Sets `taken`, the number of rows that each rank has read in the last pass."""
         self.passes[-1] = Pass(self.passes[-1].owners, taken)
 
     def state(self) -> dict[str, Any]:

@@ -25,10 +25,11 @@ class Iteration:
     """
 
     def __init__(self, batches: Iterator[Future[PreparedBatch]], check: Callable[[], None]):
-        """`check` raises outside of the loader's process, whose threads create the batches."""
+        """`check`: called by next(). Raises unless this is the loader's process, whose threads
+        create the batches."""
         self._batches, self._check = batches, check
         self._lock = threading.Lock()
-        self._failure: BaseException | None = None  # permanent: no more batches follow
+        self._failure: BaseException | None = None  # the error after which no batches follow
 
     def __iter__(self) -> Iterator[Any]:
         return self
@@ -42,7 +43,7 @@ class Iteration:
                 future = next(self._batches)
             except StopIteration:
                 raise
-            except BaseException as error:  # KeyboardInterrupt, too: programs may catch it
+            except BaseException as error:  # also KeyboardInterrupt, which programs may catch
                 self._failure = error
                 raise
         return future.result().batch

@@ -12,7 +12,7 @@ from hearth.errors import invalid
 if TYPE_CHECKING:
     from hearth.data.dataset import Dataset
 
-_VERSION = 2  # version 1 had another order in the first epoch
+_VERSION = 2  # version 1 had another order of rows in the first epoch
 _REMEDY = "provide the same rows, or start the loader from its beginning"
 
 
@@ -122,8 +122,8 @@ def _check_rows(dataset: Dataset, state: Mapping[str, Any]) -> None:
 def _check_partitions(
     name: str, saved: Sequence[Sequence[Any] | None], rows: Sequence[int], hashes: Sequence[str]
 ) -> None:
-    """Raises ValueError if the partitions differ from the saved ones: (rows, hash), or None if they
-    were unknown then.
+    """Raises ValueError if the partitions differ from the saved ones. Each is (rows, hash), or None
+    if unknown when the state was saved.
     """
     counted = [partition[0] for partition in saved if partition is not None]
     if len(saved) != len(rows) or (len(counted) == len(rows) and sum(counted) != sum(rows)):

@@ -35,7 +35,7 @@ def _peek(loader: Batches) -> dict[str, Any]:
         )
     if loader.epoch != before["epoch"]:  # an earlier iteration was abandoned
         loader.set_epoch(loader.epoch)
-    else:  # without counts, for which it would wait
+    else:  # omit row counts: checking them would block
         loader.load_state_dict({**before, "partitions": None})
     return batch
 

@@ -138,7 +138,7 @@ def main(folder: Path = HERE) -> int:
     for file in HERE.glob("*.prototxt"):
         if folder.resolve() != HERE:
             shutil.copy(file, folder)
-    shutil.rmtree(features, ignore_errors=True)  # Spark refuses to overwrite it
+    shutil.rmtree(features, ignore_errors=True)  # Spark refuses to overwrite the folder
     rows = [("prepare the digits", f"{held_out} rows held out", time.perf_counter() - start)]
 
     announce(2, "train LeNet for 500 iterations on two Spark executors")

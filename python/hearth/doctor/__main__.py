@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except HearthError as error:
         print(f"hearth doctor: {error}", file=sys.stderr)
         return 1
-    except Exception as error:  # Spark's; its text contains a JVM stack
+    except Exception as error:  # Spark's exception, whose text contains a JVM stack
         remote = (given.remote or "").partition(";")[0]  # may contain a token
         where = given.master or remote or "the default master"
         print(f"hearth doctor: Spark at {where}: {start_line(str(error))}", file=sys.stderr)

@@ -25,7 +25,7 @@ def judge(survey: Survey) -> list[Finding]:
         home, user, shared_memory, driver_address, between_executors, ports, clock, file_system,
         gpus,
     ]  # fmt: skip
-    if not survey.executors:  # then only the reason matters
+    if not survey.executors:  # no executor answered: only check what may be the reason
         checks = [spark, executors, file_system]
     return [found for check in checks if (found := check(survey)) is not None]
 
@@ -159,7 +159,7 @@ def home(survey: Survey) -> Finding | None:
 
 
 def user(survey: Survey) -> Finding | None:
-    """Checks that the user has a name; in a container it may have no entry in /etc/passwd."""
+    """Checks that the user has a name; in a container, /etc/passwd may not list the user."""
     nameless = _by_value(survey, lambda facts: facts["user_problem"], bool)
     if not nameless:
         return None

@@ -134,7 +134,7 @@ def user_problem():
 
 
 def gpus():
-    """Names of the GPUs, the driver's version, and whether torch supports them."""
+    """Names of the GPUs, the GPU driver's version, and whether torch supports the GPUs."""
     if shutil.which("nvidia-smi") is None:
         return None
     command = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
@@ -193,7 +193,8 @@ def towards(host, port):
 
 
 def clock_ahead_s(host, port):
-    """Returns (seconds by which this clock is ahead of the host's, None), or (None, reason)."""
+    """Returns (seconds by which this clock is ahead of the other host's, None), or (None,
+    reason)."""
     try:
         with socket.create_connection((host, port), TIMEOUT_S) as channel:
             begun = time.time()

@@ -18,7 +18,8 @@ _COPY_BYTES = 8 << 20
 
 
 class CoreFiles(FileSystem):
-    """Stateless. Methods raise the core's errors: OSError, ValueError or HearthError."""
+    """Accesses local files and HDFS. Stateless. Methods raise the core's errors: OSError,
+    ValueError or HearthError."""
 
     renames_folders = True
 

@@ -22,7 +22,7 @@ def files_of(uri: str) -> FileSystem:
 
 
 def by_core(uri: str) -> bool:
-    """Whether the core's storage reads this URI, not a library."""
+    """Whether the core's storage, not a library, serves this URI."""
     return scheme(uri) in ("", "file", *CORE_SCHEMES)
 
 

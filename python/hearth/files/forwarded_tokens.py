@@ -35,7 +35,7 @@ _SHELL_LOOK_S = 600.0
 
 @dataclass(frozen=True)
 class ForwardedTokens:
-    """Tokens for one task, which Spark sends in the task's closure.
+    """Delegation tokens for one task, which Spark sends in the task's closure.
 
     Attributes:
         tokens: a token file in base64.
@@ -61,7 +61,7 @@ def token_file(number: int) -> str:
 
 
 def is_set_by_user(file: str) -> bool:
-    """Whether the user set this token file, not YARN or the driver."""
+    """Whether the user, not YARN or the driver, set this token file."""
     return bool(file) and Path(file).name != _YARN_FILE and not is_forwarded(file)
 
 
@@ -148,7 +148,7 @@ class _Watch:
 
     def _pause_s(self) -> float:
         """The time until the next check, with jitter so that ranks do not all check at once."""
-        by_shell = self._shell is not None or self._reported  # if _reported, the shell failed
+        by_shell = self._shell is not None or self._reported  # _reported: the shell has failed
         most = max(self._tokens.look_s, _SHELL_LOOK_S if by_shell else 0.0)
         return most * random.uniform(0.5, 1.0)
 

@@ -13,7 +13,8 @@ from pyarrow.fs import FSSpecHandler
 
 
 class FsspecHandler(FSSpecHandler):
-    """Does not call isfile() like pyarrow's: it returns False on any error of Azure's store."""
+    """Opens files without isfile(), which pyarrow's handler calls: for Azure's store, isfile()
+    returns False on any error."""
 
     def open_input_stream(self, path: str) -> PythonFile:
         return self._open(path)

@@ -10,7 +10,7 @@ from hearth.native.failure import Failure
 # Patterns of Hadoop's exceptions, with hearth::Error codes (as in the core's table in
 # hearth/storage/webhdfs_answer.cc) and explanations; "{message}" is the exception's first line.
 _MEANINGS: tuple[tuple[str, str, str], ...] = (
-    # Must be first: the message contains the path, which may match other patterns.
+    # Must be first: this exception's message contains the path, which may match other patterns.
     (r"FileNotFoundException|No such file", "not_found", "there is no such file or folder"),
     (
         r"safe ?mode",

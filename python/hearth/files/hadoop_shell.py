@@ -23,7 +23,8 @@ from hearth.files.user_name import user_name
 _JVM = ("-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
 # Matches the shell's error lines, because Java logs to the same stream.
 _ERROR_LINE = re.compile(r'(get|put|mkdir|ls): |Exception in thread "main" ')
-# Longer than the largest models take (minutes), so only an unresponsive server exceeds it.
+# Time limit of a command. Copying the largest models takes minutes, so only an unresponsive server
+# exceeds it.
 _COMMAND_S = 1800.0
 
 
@@ -69,9 +70,9 @@ class HadoopShell:
 
     def _try(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         with tempfile.TemporaryDirectory(prefix="hearth-hadoop-") as folder:
-            # Settings are passed in a file, because other users can see the command line. It also
-            # serves as core-site.xml if the class path has none; without one the shell does not
-            # start.
+            # Settings are passed in a file, because other users can see the command line. The file
+            # also serves as core-site.xml if the class path has none; without a core-site.xml the
+            # shell does not start.
             site = Path(folder) / "core-site.xml"
             site.touch(mode=0o600)
             site.write_text(_site(self._settings), encoding="utf-8")

@@ -23,7 +23,7 @@ Count = Callable[[int], None]
 
 
 class InputFile:
-    """A file, opened at the first read. Thread-safe. Raises OSError or HearthError with its
+    """A file, opened at the first read. Thread-safe. Raises OSError or HearthError with the file's
     name.
     """
 

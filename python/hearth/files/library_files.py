@@ -45,7 +45,7 @@ def library_system(uri: str) -> tuple[FileSystem, str]:
 
             system, path = fsspec.core.url_to_fs(uri)
         except (ImportError, ValueError) as other:
-            raise invalid(_unknown(error, other)) from None  # see _at()
+            raise invalid(_unknown(error, other)) from None  # omits the cause: see _at()
         from hearth.files.fsspec_handler import FsspecHandler
 
         return PyFileSystem(FsspecHandler(system)), path

@@ -75,7 +75,8 @@ class StoredFile:
         return next((b.hosts for b in self.blocks if b.begin <= offset < b.end), frozenset())
 
     def identity(self) -> tuple[Any, ...]:
-        """Changes if the file's rows change, as far as size and modification time show."""
+        """A value that changes with the file's rows, as far as size and modification time show
+        it."""
         return self.uri, self.size, self.modified_ms
 
 

@@ -30,8 +30,8 @@ class Listing(Protocol):
 
 @dataclass(frozen=True)
 class Table:
-    """A table. `format`: its name for Spark's reader; empty for output of a streaming query, which
-    Spark reads as plain files and filters by the log.
+    """A table. `format`: the table format's name for Spark's reader; empty for output of a
+    streaming query, which Spark reads as plain files and filters by the log.
     """
 
     root: str

@@ -56,7 +56,7 @@ def prepare_folder(spark: Any, folder: str, schema: str) -> str:
         target = local_path(folder) or folder
     elif scheme(folder) in ("", "hdfs", "viewfs"):
         target = whole_uri(folder, spark)
-    else:  # fsspec may support it
+    else:  # fsspec may support the scheme
         target = folder
     system, path = file_system(target)
     if system.get_file_info(FileSelector(path, allow_not_found=True)):

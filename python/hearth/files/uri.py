@@ -58,7 +58,7 @@ def local_path(uri: str, base: str = "") -> str | None:
         neighbour = Path(base).absolute().parent / path
         if neighbour.exists():
             return str(neighbour)
-    if path.startswith("//"):  # as in file:////tmp/x; abspath() would keep both
+    if path.startswith("//"):  # as in file:////tmp/x; abspath() would keep two slashes
         path = "/" + path.lstrip("/")
     return os.path.abspath(path)
 

@@ -7,8 +7,8 @@ import os
 
 
 def user_name() -> str:
-    """Like getpass.getuser(), but returns the user's id if it has no name, as in a container."""
+    """Like getpass.getuser(), but returns the id of a user without a name, as in a container."""
     try:
         return getpass.getuser()
-    except (KeyError, OSError):  # OSError since Python 3.13
+    except (KeyError, OSError):  # getpass raises OSError since Python 3.13
         return str(os.getuid())

@@ -7,10 +7,12 @@ import threading
 from collections.abc import Iterable
 from typing import Any
 
-# Seconds since 1970, iteration, name, and a number or a string: hearth.native._core.RunRecord.
+# A point of a curve or a message, from hearth.native._core.RunRecord: seconds since 1970,
+# iteration, name, and a number or a string.
 Point = tuple[float, int, str, float | str]
 
-# Maximum number of points per curve, about a chart's width; above it, every second is dropped.
+# Maximum number of points per curve, about a chart's width; above it, every second point is
+# dropped.
 _MOST_POINTS = 500
 _MOST_MESSAGES = 100
 

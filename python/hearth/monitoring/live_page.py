@@ -21,7 +21,8 @@ _HOST = "127.0.0.1"
 # rebinding.
 _NAMES = (_HOST, "localhost")
 _IDLE_S = 10.0
-# If the page was fetched this recently, stopping waits for it to fetch the final metrics.
+# A page counts as open if it was fetched within this time. Stopping waits for an open page to fetch
+# the final metrics.
 _LOOKED_S = 5.0
 _LAST_LOOK_S = 3.0
 
@@ -37,7 +38,7 @@ _HEADERS = {
 
 
 class LivePage:
-    """Owns the server and its threads. A context manager, which calls close()."""
+    """The server of a training's page, with its threads. A context manager, which calls close()."""
 
     def __init__(self, snapshot: Callable[[], dict[str, Any]]):
         """`snapshot` returns the page's data; it is called in the server's threads."""

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 logger = logging.getLogger(__name__)
 
-# Seconds since 1970, step, name, value.
+# A metric: seconds since 1970, step, name, value.
 Point = tuple[float, int, str, float]
 T = TypeVar("T")
 

@@ -16,7 +16,7 @@ def live_page() -> str:
 
 
 def report(snapshot: dict[str, Any]) -> str:
-    """Embeds the data of History.snapshot()."""
+    """Returns the page with embedded data, from History.snapshot()."""
     # Escaped, because a string in the data must not end the script element.
     data = json.dumps(snapshot, allow_nan=False).replace("<", "\\u003c")
     return _TEMPLATE.read_text(encoding="utf-8").replace(_PLACEHOLDER, data)

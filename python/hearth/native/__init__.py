@@ -116,8 +116,8 @@ def environment() -> dict[str, str]:
 
     If trainers share cores, an OpenMP thread that spins at a barrier can occupy the core of the
     thread it waits for; a thread that sleeps immediately is slow to wake. So threads spin for a
-    fraction of a millisecond (apps/hearth.cc). Adds an archive's library paths, and the installed
-    torch's for the device library.
+    fraction of a millisecond (apps/hearth.cc). Adds the library paths of an archive, and of the
+    installed torch, which the device library needs.
     """
     environment = dict(os.environ)
     if "OMP_WAIT_POLICY" not in environment:

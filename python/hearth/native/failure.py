@@ -18,13 +18,13 @@ class Failure:
     """The first failure of a job. Unknown fields keep their defaults."""
 
     text: str
-    code: str = "internal"  # hearth::ErrorCode's name
+    code: str = "internal"  # name of a hearth::ErrorCode
     rank: int = -1  # rank in a training or node id in a cluster; -1: none
     node: str = ""  # such as "worker:0"
     host: str = ""
     layer: str = ""
     iteration: int = -1
-    lost: bool = False  # ended or stopped responding without reporting an error
+    lost: bool = False  # a process ended or stopped responding without reporting an error
     kind: str = ""  # the error class of a cluster
 
     @classmethod
@@ -54,7 +54,8 @@ class Failure:
 
     @property
     def silent(self) -> bool:
-        """Whether it was only detected by a missing response, e.g. of a disconnected host."""
+        """Whether the failure was only detected by a missing response, e.g. of a disconnected
+        host."""
         return self.lost and not self.closed
 
     @property

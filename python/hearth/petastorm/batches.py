@@ -45,8 +45,8 @@ class BatchOptions:
 
 
 class ShardBatches:
-    """Minibatches {column: array or list}. They may span epochs; only the last one may be smaller.
-    Each iteration continues with the next epoch. Not thread-safe.
+    """The minibatches {column: array or list} of one shard. A minibatch may span epochs; only the
+    last one may be smaller. Each iteration continues with the next epoch. Not thread-safe.
     """
 
     def __init__(self, source: FileSource, options: BatchOptions):

@@ -125,7 +125,7 @@ class SparkDatasetConverter:
 
 
 class _Converted:
-    """Converts batches; each iteration continues with the next epoch."""
+    """An iterable of converted batches; each iteration continues with the next epoch."""
 
     def __init__(self, batches: ShardBatches, convert: Any):
         self._batches, self._convert = batches, convert

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     Arrays = Mapping[str, np.ndarray]
-    # Returns the outputs of a minibatch in order; an output's first dimension is the row.
+    # Computes the outputs of a minibatch, in order; an output's first dimension is the row.
     Model = Callable[[Arrays], list[np.ndarray]]
     # Converts the read columns of a minibatch to the model's arguments.
     Prepare = Callable[[list[np.ndarray]], Arrays]

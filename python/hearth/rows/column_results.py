@@ -23,9 +23,10 @@ if TYPE_CHECKING:
 
 _STREAM = b"\xff"
 _RESULT_ROWS = 4096
-# Keys of a batch's metadata. _SINGLE: a row's result is one value, not a dict. _ERROR: a message.
+# Keys of a batch's metadata. _SINGLE: present if a row's result is one value, not a dict. _ERROR:
+# an error's message, instead of results.
 _SINGLE, _ERROR = b"hearth.single", b"hearth.error"
-_PLAIN, _NUMPY = b"plain", b"numpy"  # values of _SINGLE: what rows() returns
+_PLAIN, _NUMPY = b"plain", b"numpy"  # values of _SINGLE: the kind of values that rows() returns
 
 
 class ColumnResults:
@@ -59,7 +60,7 @@ class ColumnResults:
 
     @staticmethod
     def error(text: str, rows: int) -> ColumnResults:
-        """An error in place of `rows` rows' results; the feed task raises it as a ValueError."""
+        """Results that report an error for `rows` rows; the feed task raises it as a ValueError."""
         return ColumnResults(_batch_of({"value": np.zeros(rows, bool)}, {_ERROR: text.encode()}))
 
     def __len__(self) -> int:

@@ -21,7 +21,7 @@ class Columns:
 
     def __init__(self, batch: pa.RecordBatch):
         self._batch = batch
-        # Arrays of the whole batch, by (name, ragged); slices share them.
+        # Arrays of the whole batch, by (column name, ragged), which slices share.
         self._arrays: dict[tuple[str, bool], np.ndarray] = {}
         self._start, self._stop = 0, batch.num_rows
 
@@ -63,7 +63,7 @@ class Columns:
     def _own(self, array: np.ndarray) -> np.ndarray:
         """A writable view of the array. (pyarrow marks arrays that share memory as read-only.)"""
         if any(np.may_share_memory(array, other) for other in self._arrays.values()):
-            return array.copy()  # a column read under two names
+            return array.copy()  # the column was also read under another name
         return array if array.flags.writeable else np.asarray(_Writable(array))
 
     def rows(self, names: Sequence[str] | None = None) -> list[tuple[Any, ...]]:
@@ -98,7 +98,8 @@ class ColumnsBefore:
             )
 
     def check_shapes(self, name: str, arrays: list[np.ndarray]) -> None:
-        """Raises ValueError if lists change their length: one minibatch cannot have both."""
+        """Raises ValueError if the lists' length has changed: one minibatch cannot have both
+        lengths."""
         for array in arrays:
             shape = array.shape[1:]
             before = self._shapes.setdefault((name, array.dtype, array.ndim), shape)

@@ -1,4 +1,4 @@
-"""Feeds one rank's rows of Parquet files into the ring of a trainer without a Spark task.
+"""Feeds one rank's rows of Parquet files into its trainer's ring, if no Spark task does that.
 
 
     python3 -m hearth.rows.file_reader --source URI --format parquet --columns a,b \

@@ -41,7 +41,7 @@ def _refuse(what: str) -> pickle.UnpicklingError:
 
 
 class Maker:
-    """A function that a pickle may call, but not modify."""
+    """Wraps a function that a pickle may call, but not modify."""
 
     __slots__ = ("_make",)
 
@@ -236,7 +236,7 @@ def _finish(value: Any, done: dict[int, tuple[Any, Any]]) -> Any:
     result = value.array if isinstance(value, Unfinished) else value
     if result is None:
         raise _refuse("an array without content")
-    done[id(value)] = value, result  # keeps it alive, so its id stays unique
+    done[id(value)] = value, result  # keeps `value` alive, so its id stays unique
     if isinstance(result, np.ndarray):
         if result.dtype.kind == "O":
             for i, item in enumerate(result.flat):

@@ -20,13 +20,13 @@ NAMED_ROWS = 10
 # Spark Connect has no accumulators, so a task also yields its invalid rows, numbered in this
 # column. Spark observes the numbered rows, which are then filtered out.
 POSITION = "hearth_invalid_row"
-# Partitions end at different times. A report waits until none has ended for this long.
+# Partitions end at different times. A report waits until no partition has ended for this long.
 _QUIET_S = 0.5
 
 
 @dataclass(frozen=True)
 class InvalidRows:
-    """Of `given` rows, `count` were invalid; `names` has the first few of them."""
+    """A count of invalid rows: `count` of `given` rows; `names` has the names of the first few."""
 
     given: int = 0
     count: int = 0
@@ -55,7 +55,7 @@ def add_up(parts: Iterable[InvalidRows]) -> InvalidRows:
 
 
 class Tally:
-    """Compares a predictor's input rows with its output rows, which have the same order.
+    """Finds a predictor's input rows without an output row; both are in the same order.
 
     `watch` runs in the feeder's thread, `take` in another.
     """
@@ -85,11 +85,11 @@ class Tally:
                 self._pass_over(given)
 
     def result(self) -> InvalidRows:
-        """The result, once all output rows were recorded."""
+        """The number and names of the invalid rows. Call it after all output rows were recorded."""
         while self._waiting:
             self._pass_over(self._waiting.popleft())
         count = self._given - self._used
-        # Names never match if the trainer formats their type differently; then they are omitted.
+        # If the trainer formats the names' type differently, no name matches; then omit all names.
         names = self._names if self._passed_over == count else []
         return InvalidRows(self._given, count, tuple(names))
 
@@ -129,7 +129,7 @@ class PartsParam:
             self._on_change()
         return value
 
-    def __reduce__(self) -> tuple[Any, ...]:  # tasks do not notify
+    def __reduce__(self) -> tuple[Any, ...]:  # tasks get a copy without `notify`
         return PartsParam, ()
 
 

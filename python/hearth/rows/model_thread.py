@@ -39,7 +39,7 @@ class _ModelThread:
                     future.set_result(call())
             except BaseException as error:
                 future.set_exception(error)
-            del future, call  # release them: get() may block for long
+            del future, call  # free both now: get() may block for long
 
 
 _thread = _ModelThread()
@@ -55,7 +55,7 @@ def in_model_thread(call: Callable[[], T]) -> T:
     return _thread.submit(call).result()
 
 
-_kept: dict[tuple[str, str], Any] = {}  # by kind and key
+_kept: dict[tuple[str, str], Any] = {}  # cached values by kind and key
 
 
 def kept(kind: str, key: str, make: Callable[[], T]) -> T:

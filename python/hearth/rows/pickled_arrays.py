@@ -10,7 +10,8 @@ from hearth.rows import pickles
 
 
 class PickledArrays:
-    """Rows: an array per field if the rows were tuples, otherwise one array. Not thread-safe."""
+    """Unpickled rows: an array per field if the rows were tuples, else one array. Not
+    thread-safe."""
 
     __slots__ = ("arrays", "tuples")
 

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 PIECE_BYTES = 2 << 20
 
-# Allowed classes by module, common in rows and results. They do not let a pickle run code.
+# Classes that pickles may contain, by module. They are common in rows and results, and do not let a
+# pickle run code.
 _ARRAYS = ("_reconstruct", "scalar")
 _DATA_CLASSES: dict[str, tuple[str, ...]] = {
     "builtins": ("complex", "frozenset", "set"),
@@ -33,7 +34,7 @@ _DATA_CLASSES: dict[str, tuple[str, ...]] = {
     "numpy.core.numeric": ("_frombuffer",),
     "pyspark.sql.types": ("_create_row",),
 }
-# Large, because each batch takes about as long as copying 100 KB.
+# Limit of a batch. Large, because each batch costs as much time as copying 100 KB.
 _BATCH_BYTES = 1 << 20
 
 

@@ -153,7 +153,7 @@ class WaitingRows:
         self._partition = partition
         self._made = made
         self._least = least
-        self._changed = threading.Condition()  # guards the next four fields
+        self._changed = threading.Condition()  # guards _batches, _rows, _bytes, _closed
         self._batches: deque[pa.RecordBatch] = deque()
         self._rows = self._bytes = 0  # rows without results; bytes of the batches
         self._closed = False
@@ -162,7 +162,7 @@ class WaitingRows:
         self._before = 0  # number of rows in completed batches
 
     def through(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yields the batches unchanged and records them; waits while there are too many rows."""
+        """Yields the batches unchanged and records them; waits while too many rows lack results."""
         for batch in batches:
             self.wait_for_room()
             self.add(batch)

@@ -75,7 +75,7 @@ def rank_rows(spark: SparkSession, frames: dict[str, DataFrame], world: int) -> 
 
 
 def divided_rows(rows: DataFrame, world: int) -> tuple[DataFrame, bool]:
-    """rank_rows() for one frame, and whether this shuffles its rows."""
+    """The result of rank_rows() for one frame, and whether the rows are shuffled."""
     if needs_shuffle(rows, world):
         return _shuffled(rows, world, is_deterministic(rows)), True
     return (sorted_by_content(rows) if _was_shuffled(rows) else rows), False

@@ -15,12 +15,13 @@ from hearth.files.stored_files import StoredFile
 from hearth.sources.format import BATCH_ROWS, Format, Read, Unit, check_columns, check_starts
 
 _MAGIC = b"ARROW1"
-# 0x4000 is MAP_NORESERVE, which Python 3.11 does not define. Files may be larger than the memory.
+# Reserves no memory, because a file may be larger than the memory: 0x4000 is MAP_NORESERVE, which
+# Python 3.11 does not define.
 _PRIVATE = mmap.MAP_PRIVATE | 0x4000
 # Field numbers in the flatbuffers tables Footer, Message and RecordBatch.
 _RECORD_BATCHES, _HEADER_TYPE, _HEADER, _LENGTH = 3, 1, 2, 0
 _IS_BATCH = 3
-_BLOCK = struct.Struct("<qi4xq")  # offset, bytes of the metadata, bytes of the body
+_BLOCK = struct.Struct("<qi4xq")  # offset, metadata size, body size
 
 
 class ArrowFormat(Format):

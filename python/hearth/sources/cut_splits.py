@@ -48,7 +48,8 @@ class _Joined:
     pieces: list[Piece] = field(default_factory=list)
 
     def takes(self, other: _Joined, target: float, least: float) -> bool:
-        """Whether `other` may be added: the sum is within `target`, and a host stores all bytes."""
+        """Whether `other` may be added: the sum is within `target`, and one host stores all bytes,
+        unless this split is below `least` or has no hosts."""
         if self.size + other.size > target:
             return False
         return self.size < least or not self.hosts or bool(self.hosts & other.hosts)

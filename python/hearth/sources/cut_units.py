@@ -14,7 +14,8 @@ from hearth.errors import invalid
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# Few, because each buffers a decoded batch and stored data, up to a row group.
+# Limit of open readers. Few, because each reader buffers a decoded batch and stored data, up to a
+# row group.
 _OPEN_UNITS = 2
 
 

@@ -46,9 +46,9 @@ class PinnedFiles:
 
 @dataclass(frozen=True)
 class FileSource:
-    """A Source. `columns`: (name in the files, name in the batches); empty: all. `spool`: whether
-    ranks spool the rows to their disks for later epochs. `version`: the table version to which the
-    files belong (Delta version 3), or empty.
+    """A Source of files of one format. `columns`: (name in the files, name in the batches); empty:
+    all. `spool`: whether ranks spool the rows to their disks for later epochs. `version`: the table
+    version to which the files belong (Delta version 3), or empty.
     """
 
     format: Format
@@ -101,7 +101,7 @@ class FileSource:
         folders = FolderColumns.of(files)
         schema = self._selected(known, folders)
         share = max(1, sum(file.size for file in files) // LEAST_SPLITS)
-        # A task covers several files: for most files of a table the metadata is skipped, which
+        # Each task covers several files: most files of a table are not opened, and skipping a file
         # takes less time than starting a task.
         some = max(1, len(files) // (_METADATA_THREADS * 16))
         parts = [files[i : i + some] for i in range(0, len(files), some)]
@@ -118,7 +118,7 @@ class FileSource:
         return chosen._with(replace(self.pinned, schema=schema))
 
     def only(self, splits: Sequence[Split]) -> FileSource:
-        """The pinned source with only these of its splits."""
+        """The pinned source, limited to these splits."""
         used = sorted({piece.file for split in splits for piece in split.pieces})
         at = {number: i for i, number in enumerate(used)}
         files = tuple(self.pinned.files[number] for number in used)
@@ -129,7 +129,8 @@ class FileSource:
         return self._with(replace(self.pinned, files=files, splits=tuple(renumbered)))
 
     def in_place(self) -> FileSource:
-        """The pinned source; binaries are views of mapped files if format and location permit."""
+        """The pinned source, changed to return binaries as views of mapped files if format and
+        location permit."""
         if self.remote or not self.format.views:
             return self
         views = {pa.binary(): pa.binary_view()}
@@ -190,7 +191,7 @@ class FileSource:
     def _with(self, pinned: PinnedFiles) -> FileSource:
         return replace(self, packed=zlib.compress(pickle.dumps(pinned)))
 
-    def __getstate__(self) -> dict[str, Any]:  # without cached properties
+    def __getstate__(self) -> dict[str, Any]:  # omits cached properties
         return {part.name: getattr(self, part.name) for part in fields(self)}
 
     @cached_property

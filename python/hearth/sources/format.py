@@ -38,8 +38,9 @@ Read = Callable[[Any], Iterator[pa.RecordBatch]]
 
 
 class Format(Protocol):
-    """A stateless, thread-safe reader. Methods raise ValueError if a file is damaged or has another
-    format, OSError or HearthError if it cannot be read; FileSource adds the file's name.
+    """Reads files of one format. Stateless and thread-safe. Methods raise ValueError if a file is
+    damaged or has another format, OSError or HearthError if it cannot be read; FileSource adds the
+    file's name.
     """
 
     kind: str  # name for messages

@@ -22,7 +22,7 @@ _LOGS = ("LOG", "LOCK")
 
 
 class LevelDbFormat(Format):
-    """LevelDBs of Caffe's Datums. A folder is one database; the file CURRENT stands for it."""
+    """LevelDBs of Caffe's Datums. A folder is one database, represented by its file CURRENT."""
 
     kind = "LevelDB"
     one_database = True

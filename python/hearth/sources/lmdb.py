@@ -17,7 +17,7 @@ from hearth.files.uri import local_path
 from hearth.sources.cut_splits import LEAST_SPLITS
 from hearth.sources.format import Format, Read, Unit
 
-# (first key, exclusive end key or None, number of records or None)
+# A range of keys: (first key, exclusive end key or None, number of records or None).
 Range = tuple[bytes, bytes | None, int | None]
 _UNIT_BYTES = 32 << 20
 # Few ranges for a small LMDB in HDFS, because each range descends the tree page by page.

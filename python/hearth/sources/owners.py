@@ -145,7 +145,7 @@ def _by_host(loads: Sequence[int], local: Sequence[frozenset[int]], ranks: int) 
     fair = -(-sum(loads) // ranks)
     taken = [0] * ranks
     found = [-1] * len(loads)
-    # Assign splits with few local ranks first, and large before small ones; others fit more easily.
+    # First assign splits with few local ranks, the largest first; the other splits fit more easily.
     for i in sorted(range(len(loads)), key=lambda i: (len(local[i]), -loads[i])):
         able = [rank for rank in sorted(local[i]) if taken[rank] + loads[i] <= fair]
         if able:

@@ -103,7 +103,7 @@ class RankRows:
         self, rank: int, splits: Sequence[Split] | Iterator[Split], count: LocalityCount | None
     ) -> Iterator[pa.RecordBatch]:
         host = self._host(rank)
-        source = copy.copy(self.source)  # a copy, which has its own open units
+        source = copy.copy(self.source)  # the copy has its own open units
         for split in splits:
             local = bool(split.hosts & host)
             noted = None if count is None else partial(_count_read, count, local)

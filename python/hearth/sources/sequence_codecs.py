@@ -16,8 +16,8 @@ Unpack = Callable[[bytes], bytes]
 
 
 def codec(name: bytes) -> Unpack | None:
-    """The decompressor for the codec class `name`, which raises various exceptions for damaged
-    bytes; None if only Hadoop has it.
+    """The decompressor for the codec class `name`; None if only Hadoop has that codec.
+    Decompressors raise various exceptions for damaged bytes.
     """
     return _CODECS.get(name.removeprefix(b"org.apache.hadoop.io.compress."))
 

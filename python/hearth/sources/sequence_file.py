@@ -27,8 +27,8 @@ _VALUE_BYTES = BATCH_BYTES - (256 << 10)
 
 
 class SequenceFileFormat(Format):
-    """SequenceFiles of CaffeOnSpark's images. If a key is not an image's, the record has nulls and
-    an id derived from the key.
+    """SequenceFiles of CaffeOnSpark's images. If a record's key is not an image's, its row has
+    nulls and an id derived from the key.
     """
 
     kind = "SequenceFile"

@@ -33,7 +33,8 @@ class Split:
 
     `number`: the index in Source.splits(). `bytes`: the rows' approximate size in the files.
     `rows`: None if only known after reading. `hosts`: names and addresses of the hosts that store
-    the rows; empty if unknown, or if no host is closer than another. `pieces`: for the source only.
+    the rows; empty if unknown, or if no host is closer than another. `pieces`: used only by the
+    source.
     """
 
     number: int

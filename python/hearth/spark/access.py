@@ -22,7 +22,8 @@ def spark_access(sc: Any, profile: Any = None, holds: bool = True) -> ClassicSpa
 
     Args:
         sc: the context or session.
-        profile: for tasks that start nodes; None: derived from the settings (profiles.py).
+        profile: the resource profile of tasks that start nodes; None: derived from the settings
+            (profiles.py).
         holds: whether tasks with a profile run as long as their nodes.
 
     Raises:
@@ -46,7 +47,7 @@ class _Session:
     """A classic or Spark Connect session.
 
     Attributes:
-        profile: for tasks that start nodes; None: Spark's default.
+        profile: the resource profile of tasks that start nodes; None: Spark's default.
         holds: whether these tasks run as long as their nodes and so keep their resources.
         pins: whether pin() has an effect.
         keeps: whether nodes' executors can be protected from removal by dynamic allocation.
@@ -89,7 +90,7 @@ class ClassicSpark(_Session):
 
     def __init__(self, session: Any, profile: Any = None, holds: bool = True):
         self.session = session
-        self.handle = session.sparkContext  # `sc` in the API
+        self.handle = session.sparkContext  # named `sc` in the API
         if self.handle._jsc is None:
             raise HearthError("Spark's session has ended: start a new one by SparkSession.builder")
         use_driver_python(session)

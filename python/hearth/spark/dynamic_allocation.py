@@ -51,7 +51,7 @@ def ask_for_slots(session: Any, slots: int, profile: ResourceProfile | None = No
         scala_context = session._jsc.sc()
         profiles = scala_context.resourceProfileManager()
         wanted = profile._java_resource_profile if profile else profiles.defaultResourceProfile()
-        # Includes the running and waiting tasks, because this replaces Spark's request for them.
+        # Includes the running and waiting tasks, because this request replaces Spark's own.
         needed = _unfinished_tasks(scala_context.statusStore().activeStages())
         needed[wanted.id()] = max(slots, needed[wanted.id()])
         most = most_executors(session.conf.get)
@@ -128,7 +128,7 @@ class HeldExecutors:
 
     def _release(self, blocks: Iterable[Any]) -> None:
         for block in blocks:
-            with suppress(Exception):  # session ended, or another thread was first
+            with suppress(Exception):  # session ended, or another thread removed it
                 self._blocks.remove(block)
                 block.unpersist()
 

@@ -1,4 +1,4 @@
-"""Classifies failed jobs by Spark's messages, the only texts that are parsed for this."""
+"""Classifies failed jobs by Spark's messages. No other texts are parsed to classify failures."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def wrong_python(text: str) -> str | None:
     return None
 
 
-# Matches a Python traceback and captures its last line; chained exceptions have several.
+# Matches a Python traceback and captures its last line; chained exceptions have several tracebacks.
 _RAISED = re.compile(
     r"^Traceback \(most recent call last\):\n(?:[ \t].*\n|\n)*(\S.*)", re.MULTILINE
 )

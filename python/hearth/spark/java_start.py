@@ -18,7 +18,7 @@ from pathlib import Path
 from hearth.spark.java_stderr import filtered_stderr
 
 _LOOK_S = 0.02
-# Killed processes end immediately, except while they wait for a disk.
+# Limit of the wait for killed processes. They end immediately, unless they wait for a disk.
 _KILL_WAIT_S = 8.0
 
 
@@ -78,10 +78,10 @@ def kill(ended: Callable[[], bool] = lambda: True) -> None:
     true and all of them have exited; at most _KILL_WAIT_S.
 
     Sends SIGKILL only: a JVM ignores other signals while it starts, and would later log errors
-    about its work. The folders' creator must remove them.
+    about its work. Does not remove the folders that were passed to launch().
     """
     _killing.set()
-    sessions: set[int] = set()  # session ids, whose leaders may end first
+    sessions: set[int] = set()  # ids of process sessions; their leaders may end first
     deadline = time.monotonic() + _KILL_WAIT_S
     while time.monotonic() < deadline:
         left = _processes_of_spark_submit(sessions)
@@ -92,9 +92,9 @@ def kill(ended: Callable[[], bool] = lambda: True) -> None:
             break
         time.sleep(_LOOK_S)
     context = getattr(sys.modules.get("pyspark"), "SparkContext", None)
-    if context is not None:  # so that the next start creates a new one
+    if context is not None:  # so that the next start creates a new context
         if context._active_spark_context is not None:
-            context._active_spark_context._jsc = None  # marks it as ended for sessions
+            context._active_spark_context._jsc = None  # its sessions count as ended
         context._gateway = context._jvm = context._active_spark_context = None
     _killing.clear()
 

@@ -8,9 +8,10 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-# The first is Java's, because Spark uses an incubating module; no option disables it. The second
-# says that Spark ML falls back to a BLAS in Java, because no native one is installed. The third,
-# with its stack trace, comes from a Spark thread pool that is shut down when a session ends.
+# The warnings to drop. The first is Java's, because Spark uses an incubating module; no option
+# disables this warning. The second says that Spark ML falls back to a BLAS in Java, because no
+# native one is installed. The third, with its stack trace, comes from a Spark thread pool that is
+# shut down when a session ends.
 _IGNORED = re.compile(
     rb"WARNING: Using incubator modules: jdk\.incubator\.vector$"
     rb"|netlib-\w+: JNI_OnLoad: dlopen\(\S+\) failed: "

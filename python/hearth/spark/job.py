@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class SparkJob:
-    """An action, started by the constructor. Thread-safe.
+    """A Spark action, which the constructor starts in a thread. Thread-safe.
 
     Attributes:
         tag: the tag of all Spark jobs of the action.

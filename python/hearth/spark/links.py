@@ -24,7 +24,7 @@ _EXECUTORS_TLS = f"spark.executorEnv.{_TLS}"
 
 
 def link_environment(setting: Setting) -> dict[str, str]:
-    """Returns HEARTH_TLS if Spark encrypts connections or spark.executorEnv has it, and
+    """Returns HEARTH_TLS if Spark encrypts connections or spark.executorEnv sets HEARTH_TLS, and
     HEARTH_MESH_PORT if ports are fixed.
 
     Raises:

@@ -53,7 +53,8 @@ class StageReader(DefaultParamsReader):
 
 
 class SavedStage(DefaultParamsReadable, DefaultParamsWritable):
-    """A stage that saves and loads. Values that are not Params are pickled into a hidden one."""
+    """A Pipeline stage that can be saved. Pickles values that are not Params into a hidden
+    Param."""
 
     program = Param(Params._dummy(), "program", "the pickled program", TypeConverters.toString)
 

@@ -13,10 +13,10 @@ from typing import Any, TypeVar
 from hearth.errors import HearthError, ResourceExhaustedError
 from hearth.spark.dynamic_allocation import Setting
 
-COORDINATOR = "spark.hearth.coordinator.port"  # the driver's, for ranks and nodes
-MESH = "spark.hearth.mesh.port"  # each rank's, for other ranks
-FEED = "spark.hearth.feed.port"  # each node's, for feed tasks on other hosts
-NODE = "spark.hearth.node.port"  # each node's, for its program's server
+COORDINATOR = "spark.hearth.coordinator.port"  # the driver's port, for ranks and nodes
+MESH = "spark.hearth.mesh.port"  # each rank's port, for other ranks
+FEED = "spark.hearth.feed.port"  # each node's port, for feed tasks on other hosts
+NODE = "spark.hearth.node.port"  # each node's port, for its program's server
 _RETRIES = "spark.port.maxRetries"
 _USUAL_RETRIES = "16"
 _MOST = 65535

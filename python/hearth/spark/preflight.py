@@ -29,8 +29,8 @@ def check(
     with status lines.
 
     Raises:
-        HearthError: they cannot, or not within `spark.hearth.executorWait`; the message has the
-            reason and the remedy.
+        HearthError: the tasks cannot run at the same time, or not within
+            `spark.hearth.executorWait`; the message has the reason and the remedy.
     """
     refuse_for_ranks(spark.conf.get)
     SlotWait(spark, ranks, notify, profile=profile).wait(_awaited_s(spark))

@@ -21,7 +21,7 @@ GPUS = "spark.hearth.task.resource.gpu.amount"
 
 
 def task_profile(setting: Setting, given: ResourceProfile | None = None) -> ResourceProfile | None:
-    """Returns `given`, or otherwise a profile from the settings; None if they are not set.
+    """Returns `given`, or otherwise the profile in the settings; None if these do not define one.
 
     Raises:
         TypeError: `given` is not a ResourceProfile.
@@ -116,7 +116,7 @@ def _register_with_server(session: Any, profile: ResourceProfile) -> None:
     before = getattr(threads, "session", None)
     threads.session = session
     try:
-        _ = profile.id  # registers it
+        _ = profile.id  # registers the profile
     except Exception as error:  # raised by Spark's client
         said = cause_line(str(error))
         raise HearthError(f"Spark refuses the resource profile: {said}") from error
@@ -133,7 +133,7 @@ def registered(session: Any, profile: ResourceProfile) -> Any:
     from py4j.protocol import Py4JJavaError
 
     try:
-        if profile._java_resource_profile is None:  # created before the session
+        if profile._java_resource_profile is None:  # the profile was created before the session
             profile._java_resource_profile = _in_jvm(session, profile)
         session._jsc.sc().resourceProfileManager().addResourceProfile(
             profile._java_resource_profile

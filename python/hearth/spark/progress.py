@@ -60,7 +60,7 @@ class Progress:
         """Shows one event of rank 0; unknown kinds are ignored."""
         kind = event.get("event")
         if event.get("on_stderr") and self._is_stderr:
-            return  # the rank already wrote it to this stream
+            return  # the rank already wrote the text to this stream
         if kind == "progress" and self._status is not None:
             self._status.update(format_progress(event))
         elif kind == "waiting" and self._status is not None:
@@ -68,7 +68,7 @@ class Progress:
         elif kind == "waiting":
             self._say(event["text"])
         elif kind == "output" and self._status is not None:
-            self._status.console.out(event["text"], highlight=False)  # keep brackets
+            self._status.console.out(event["text"], highlight=False)  # without markup in brackets
         elif kind == "output":
             self._say(event["text"])
         elif kind == "page":

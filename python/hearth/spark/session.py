@@ -35,8 +35,8 @@ BARRIER_CONF = {
     "spark.scheduler.barrier.maxConcurrentTasksCheck.maxFailures": "3",
     "spark.scheduler.barrier.maxConcurrentTasksCheck.interval": "2s",
 }
-# These sessions last a minute or two. The second compiler tier and parallel collectors would slow
-# down their start, by half on two cores.
+# JVM options for sessions that last a minute or two. The second compiler tier and parallel
+# collectors would slow down the JVM's start, by half on two cores.
 _SHORT_LIVED_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
 _QUIET = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
 
@@ -74,8 +74,8 @@ def start(
 
     Under spark-submit, uses the submitted settings. Otherwise uses `master`, $MASTER, or a
     local-cluster of `executors` single-task executors that share this machine's cores. `check` is
-    called when Spark's JVM has started, but not yet the application. The settings of `conf` take
-    precedence over all others; those of spark-defaults.conf and $PYSPARK_SUBMIT_ARGS take
+    called after Spark's JVM has started, and before the application starts. The settings of `conf`
+    take precedence over all others; those of spark-defaults.conf and $PYSPARK_SUBMIT_ARGS take
     precedence over Hearth's. The user's JVM options are appended to Hearth's.
 
     Raises:
@@ -123,7 +123,7 @@ def start(
 def stop(session: SparkSession, failed: bool = False) -> None:
     """Ends a session; if its program has `failed`, reports that to YARN.
 
-    Otherwise YARN reports SUCCEEDED for an application whose driver has ended the session.
+    Without such a report, YARN shows SUCCEEDED once the driver has ended the session.
     """
     if failed and hasattr(session, "_jsc"):
         with suppress(Exception):  # the JVM has ended, or Spark is too old
@@ -162,7 +162,7 @@ def _submitted() -> dict[str, str]:
 
 
 def _stop(session: SparkSession) -> None:
-    with suppress(OSError):  # if its JVM was killed
+    with suppress(OSError):  # raised if the JVM was killed
         session.stop()
 
 
@@ -205,7 +205,7 @@ def writable_home() -> Path:
 
 
 def _private_folders() -> list[Path]:
-    """writable_home(), and a folder for Spark's temporary files on each disk."""
+    """Creates writable_home(), and a folder for Spark's temporary files on each disk."""
     named = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")
     parents = [folder for folder in named if folder and os.access(folder, os.W_OK)]
     return [writable_home(), *map(_folder_until_exit, parents or [tempfile.gettempdir()])]
@@ -222,7 +222,7 @@ def _local_cluster_conf(executors: int) -> dict[str, str]:
     cores = _cores_per_executor(executors)
     return {
         "spark.task.cpus": str(cores),
-        "spark.cores.max": str(cores * executors),  # the base of minRegisteredResourcesRatio
+        "spark.cores.max": str(cores * executors),  # minRegisteredResourcesRatio refers to it
         "spark.scheduler.minRegisteredResourcesRatio": "1.0",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",

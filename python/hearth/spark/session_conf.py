@@ -25,7 +25,7 @@ class _Setting:
     key: str
     value: str
     before: str | None  # the session's value; None: not set
-    users: list[int] = field(default_factory=list)  # ids of threads
+    users: list[int] = field(default_factory=list)  # ids of the threads that use the setting
 
 
 _set: list[_Setting] = []

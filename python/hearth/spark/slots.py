@@ -77,7 +77,7 @@ class SlotWait:
             self._limit_s = time_setting_s(session, LEAST_WAIT_SETTING, _LEAST_WAIT)
         self._waited_s = 0.0
         self._since: float | None = None  # time when slots were first missing
-        self._reported: tuple[int, float] = (-1, 0.0)  # (slots, time of the report)
+        self._reported: tuple[int, float] = (-1, 0.0)  # the last report: (slots, time)
 
     def wait(self, waited_s: float = 0.0) -> None:
         """Waits until look() returns true; raises like look(). `waited_s`: how long executors have
@@ -88,8 +88,8 @@ class SlotWait:
             time.sleep(_LOOK_S)
 
     def look(self) -> bool:
-        """Whether Spark has slots for all tasks now, or after `spark.hearth.executorWait`, for the
-        minimum. True if Spark does not report slots.
+        """Whether Spark has slots for all tasks or, once `spark.hearth.executorWait` has passed,
+        for the minimum number of tasks. True if Spark does not report slots.
 
         Raises:
             HearthError: there were too few slots until the limit, there can never be enough, or the

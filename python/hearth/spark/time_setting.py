@@ -11,7 +11,7 @@ _UNITS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600}
 
 
 def time_setting_s(session: Any, name: str, default: str) -> float:
-    """A setting such as "90s" or "10min" in seconds. Raises HearthError if it is invalid."""
+    """Converts a setting such as "90s" or "10min" to seconds; HearthError if it is invalid."""
     said = session.conf.get(name, None) or default
     found = re.fullmatch(r"\s*(\d+)\s*([a-z]*)\s*", said.lower())
     if found is None or found[2] not in _UNITS:

@@ -43,7 +43,8 @@ _LEAST_LOOK_S, _MOST_LOOK_S = 1.0, 86_400.0
 _CANNOT = "the delegation tokens of Spark's JVM cannot be handed on"
 # The kind of the token that identifies the application master, which tasks must not receive.
 _MASTER = "YARN_AM_RM_TOKEN"
-# Prefixes of the Hadoop settings that locate HDFS; settings with object stores' keys have others.
+# Prefixes of the Hadoop settings that locate HDFS; settings that contain object stores' keys have
+# other prefixes.
 _WHERE = ("dfs.", "fs.defaultFS", "fs.viewfs.", "hadoop.")
 
 _lock = threading.Lock()
@@ -107,7 +108,7 @@ class _Forwarder:
         self._settings = {key: value for key, value in hadoop if key.startswith(_WHERE)}
         staging = spark.sparkContext.getConf().get("spark.yarn.stagingDir", "")
         self._folder = self._folder_of_newer(spark, staging)
-        self._number = self._tried = 0  # numbers of the newest file, and of the last attempt
+        self._number = self._tried = 0  # number of the newest file; of the last attempt
         self._published = self._identity(self._held())
         self._own: frozenset[str] | None = None  # this process's tokens
         before = os.environ.get(VARIABLE, "")
@@ -116,7 +117,7 @@ class _Forwarder:
         threading.Thread(target=self._watch, name="hearth-tokens", daemon=True).start()
 
     def tokens(self) -> ForwardedTokens:
-        number = self._number  # first, so that the tokens are not older
+        number = self._number  # read before the tokens, which must not be older
         text = base64.b64encode(self._bytes(self._held())).decode()
         return ForwardedTokens(
             text, self._folder, number, self._look_s, time.time(), settings=self._settings
@@ -126,7 +127,7 @@ class _Forwarder:
         """A folder in the application's staging folder, which Spark removes; "" without HDFS."""
         try:
             files = HadoopFiles.of(spark)
-            assert files is not None  # not with Spark Connect
+            assert files is not None  # None only with Spark Connect
             below = f".sparkStaging/{self._application}/hearth-{uuid.uuid4()}"
             folder = files.qualified(f"{staging}/{below}" if staging else below)
             if scheme(folder) in CORE_SCHEMES:
@@ -183,7 +184,7 @@ class _Forwarder:
                 os.environ[VARIABLE] = str(file)
             self._own = found
         if self._folder and found != self._published:
-            self._tried += 1  # the last number may be used if its reply was lost
+            self._tried += 1  # if a reply was lost, the last attempt's number is taken
             self._publish(credentials, self._tried)
             self._published, self._number = found, self._tried
 
@@ -205,7 +206,8 @@ class _Forwarder:
         return frozenset(str(token.toString()) for token in credentials.getAllTokens().toArray())
 
     def _bytes(self, credentials: Any) -> bytes:
-        """A token file's content. The JVM writes the file: py4j may log what it transfers."""
+        """A token file's content. The JVM writes the file, because py4j may log what it
+        transfers."""
         file = self._private / uuid.uuid4().hex
         path = self._jvm.org.apache.hadoop.fs.Path(file.as_uri())
         try:

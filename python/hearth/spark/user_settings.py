@@ -10,7 +10,7 @@ from pathlib import Path
 
 DRIVER_OPTIONS = "spark.driver.extraJavaOptions"
 _OPTIONS = (DRIVER_OPTIONS, "spark.executor.extraJavaOptions")
-# A JVM does not start with two collectors.
+# Options that select a garbage collector; a JVM does not start with two of them.
 _COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
 
 

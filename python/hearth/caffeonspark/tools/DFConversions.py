@@ -39,7 +39,7 @@ class DFConversions:
         of the image, its file and url, and caption.
 
         Raises:
-            FlagError: it is not a COCO caption file.
+            FlagError: the file is not a COCO caption file.
         """
         text = self._spark.read.text(src, wholetext=True).collect()
         try:

@@ -20,7 +20,8 @@ NEEDED = ("output", "embeddingDFDir", "vocabDir", "imageCaptionDFDir")
 
 def convert(spark: SparkSession, flags: argparse.Namespace) -> str:
     """-output: the folder that contains rows with target_sentence in -embeddingDFDir, and words in
-    -vocabDir. Each row's id, numbers and caption are written to its -imageCaptionDFDir, as json.
+    -vocabDir. Each row's id, numbers and caption are written to the folder -imageCaptionDFDir below
+    -output, as json.
     """
     target = beneath(flags, "imageCaptionDFDir")
     check_new(spark, target)

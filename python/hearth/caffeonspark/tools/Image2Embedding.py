@@ -21,8 +21,8 @@ NEEDED = ("imageRoot", "output", "imageCaptionDFDir", "embeddingDFDir")
 def convert(spark: SparkSession, flags: argparse.Namespace) -> str:
     """-imageRoot: folder or URI of the images; -output: the folder that contains captions in
     -imageCaptionDFDir and words in -vocabDir, as CocoDataSetConverter writes them; without
-    -vocabDir only the images are converted. The rows are written to its -embeddingDFDir, in
-    -outputFormat (parquet), each caption as -captionLength (20) numbers.
+    -vocabDir only the images are converted. The rows are written to -embeddingDFDir below -output,
+    in -outputFormat (parquet), each caption as -captionLength (20) numbers.
     """
     target = beneath(flags, "embeddingDFDir")
     check_new(spark, target)

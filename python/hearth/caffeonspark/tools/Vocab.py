@@ -82,7 +82,8 @@ def _split(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 def convert(spark: SparkSession, flags: argparse.Namespace) -> str:
     """-output: the folder that contains captions in -imageCaptionDFDir, as CocoDataSetConverter
-    writes them; the -vocabSize most frequent words (default: all) are written to its -vocabDir.
+    writes them; the -vocabSize most frequent words (default: all) are written to -vocabDir below
+    -output.
     """
     target = beneath(flags, "vocabDir")
     check_new(spark, target)

@@ -20,7 +20,8 @@ _TOKEN = re.compile(r"\w+|\W+")
 
 
 class Embedding(NamedTuple):
-    """The LSTM's input at each step, whether the step continues a sentence, the expected output."""
+    """For each step: the LSTM's input, whether the step continues a sentence, the expected
+    output."""
 
     input: list[int]
     cont: list[int]

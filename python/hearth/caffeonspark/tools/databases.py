@@ -1,4 +1,4 @@
-"""The LMDB to convert."""
+"""Opens the LMDB that a tool converts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def lmdb_source(spark: SparkSession, flags: argparse.Namespace) -> tuple[FileSou
     """The records of -imageRoot, and the number of parts (-lmdb_partitions, or one per 128 MiB).
 
     Raises:
-        FlagError: it is not an LMDB, or it cannot be read in place.
+        FlagError: -imageRoot is not an LMDB, or cannot be read in place.
     """
     path = local_path(flags.image_root)
     if path is None or not is_local(flags.image_root, spark):

@@ -15,7 +15,8 @@ from hearth.files.tfrecord_files import file_system
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# A partition is written as a file; with images of 150 KB it has about a file system's block size.
+# Each partition is written as one file. With images of 150 KB, the file is about as large as a file
+# system's block.
 _FILES_PER_PARTITION = 512
 # Image bytes that a task buffers, in addition to the current image.
 _BATCH_BYTES = 8 << 20

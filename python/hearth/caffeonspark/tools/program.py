@@ -50,7 +50,8 @@ def run(named: tuple[str, Tool, Sequence[str]], given: Sequence[str], started: S
     session. Returns the status.
 
     Raises:
-        Exception: it failed; command_line.is_expected() distinguishes users' errors from bugs.
+        Exception: the tool failed; command_line.is_expected() distinguishes users' errors from
+            bugs.
     """
     from hearth.caffeonspark.command_line import split_spark
     from hearth.spark import session
@@ -87,7 +88,7 @@ def _require(flags: argparse.Namespace, needed: Sequence[str]) -> None:
 
 
 def check_new(spark: SparkSession, uri: str) -> None:
-    """Raises FlagError if the output already exists. Called before hours of work."""
+    """Raises FlagError if the output already exists, before the tool works for hours."""
     if exists(spark, uri):
         raise FlagError(f"-output {uri} already exists: name another, or remove it")
 

@@ -20,7 +20,8 @@ _INTEGER = (
     b"sr\x00\x11java.lang.Integer\x12\xe2\xa0\xa4\xf7\x81\x87\x38\x02\x00\x01I\x00\x05value"
     b"xr\x00\x10java.lang.Number\x86\xac\x95\x1d\x0b\x94\xe0\x8b\x02\x00\x00xp"
 )
-# Integer's class has number 5; the type name, id and label have 1, 3 and 4.
+# Starts another Integer, whose class description has number 5. (Numbers count from 0 and also
+# include strings: the field type's name is 1, the id is 3 and the label is 4.)
 _INTEGER_AGAIN = b"sq\x00~\x00\x05"
 _BOOLEAN = (
     b"sr\x00\x11java.lang.Boolean\xcd\x20\x72\x80\xd5\x9c\xfa\xee\x02\x00\x01Z\x00\x05valuexp"

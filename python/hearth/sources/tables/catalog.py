@@ -95,7 +95,7 @@ class CatalogTable(TableSource):
 @dataclass(frozen=True)
 class CatalogFiles(FileSource):
     """Files of a catalog table, not pinned yet. `folders`: each folder and its partition values.
-    `named`: whether partition values are in folder names instead.
+    `named`: whether partition values are in folder names instead of `folders`.
     """
 
     folders: tuple[tuple[str, Values], ...] = ()

@@ -57,7 +57,7 @@ class Column:
         if pa.types.is_dictionary(array.type):
             array = array.dictionary_decode()
         if self.children and pa.types.is_list(self.type):
-            array = array.take(pa.array(range(len(array)), pa.int64()))  # now offsets begin at 0
+            array = array.take(pa.array(range(len(array)), pa.int64()))  # makes offsets start at 0
             values = self.children[0].of(array.values)
             return pa.ListArray.from_arrays(array.offsets, values, self.type, mask=array.is_null())
         if not self.children:

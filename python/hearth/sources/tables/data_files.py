@@ -41,7 +41,7 @@ class DataFile(StoredFile):
 
 
 def whole_path(location: str) -> str:
-    """Converts a location in a log; local ones become plain paths, without percent decoding."""
+    """Converts a location in a log; a local one becomes a plain path, without percent decoding."""
     return _LOCAL.sub("", location)
 
 

@@ -99,7 +99,7 @@ def _errors(where: str, version: int | None) -> Iterator[None]:
         yield
     except (ImportError, FileNotFoundError):
         raise
-    except Exception as error:  # deltalake's do not derive from OSError or ValueError
+    except Exception as error:  # deltalake's errors do not derive from OSError or ValueError
         said = str(error).partition("\n")[0] or type(error).__name__
         which = "" if version is None else f"version {version} of "
         raise invalid(f"{which}the Delta table {where} cannot be read: {said}") from error
@@ -139,7 +139,7 @@ def _copy(file: StoredFile, folder: str, lister: Any) -> None:
     path = f"{folder}/{file.uri.rpartition('/')[2]}"
     with open(path, "wb") as copy:
         copy.write(read_whole(file.uri, lister))
-    if file.modified_ms:  # deltalake uses them as the versions' times
+    if file.modified_ms:  # deltalake takes versions' times from the files
         os.utime(path, ns=(file.modified_ms * 1_000_000,) * 2)
 
 
@@ -212,7 +212,7 @@ def _files(table: DeltaTable, where: str, folder: str) -> list[DataFile]:
     deleted = _deleted(table, folder)
     files = []
     for path, size, count, value in zip(paths, sizes, counts, values, strict=True):
-        path = unquote(path)  # absolute in a clone: another table's files
+        path = unquote(path)  # a clone has absolute paths of another table's files
         uri = whole_path(path) if _is_absolute(path) else f"{where.rstrip('/')}/{path}"
         rows = deleted.pop(whole_path(path), b"")
         constant = tuple((value or {}).items())

@@ -177,7 +177,7 @@ def _check_columns(wanted: Mapping[str, Any], schema: Any, table: str) -> None:
 def _is_kept(frame: DataFrame) -> bool:
     plan = (
         frame.select("*")._jdf.queryExecution().withCachedData()
-    )  # replanned, because it may be cached by now
+    )  # replanned, because the frame may be cached by now
     return any(_class(leaf).endswith(".InMemoryRelation") for leaf in _leaves(plan))
 
 
@@ -206,7 +206,7 @@ def _replaced(plan: Any, change: Callable[[Any], Any], seq: Callable[[list[Any]]
 
 def _frame_of(plan: Any, like: DataFrame) -> DataFrame:
     """Creates a DataFrame of a plan, in the session of `like`."""
-    names = _class(like._jdf).split(".")  # two classes since Spark 4.0
+    names = _class(like._jdf).split(".")  # Spark 4.0 and later have two such classes
     maker = reduce(getattr, names, like.sparkSession._jvm)
     return type(like)(maker.ofRows(like._jdf.sparkSession(), plan), like.sparkSession)
 

@@ -101,7 +101,7 @@ def _errors(uri: str) -> Iterator[None]:
         raise
     except FileNotFoundError as error:
         raise NotFoundError(f"the Iceberg table {uri} cannot be read: {error}") from error
-    except Exception as error:  # pyiceberg's do not derive from OSError or ValueError
+    except Exception as error:  # pyiceberg's errors do not derive from OSError or ValueError
         said = str(error).partition("\n")[0] or type(error).__name__
         if "equality deletes" in said:
             said = "it has equality deletes, which are not supported: rewrite its data files first"

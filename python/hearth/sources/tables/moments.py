@@ -15,7 +15,7 @@ def moment(name: str, value: str | datetime) -> datetime:
         value: a datetime, or a text such as 2026-11-27T12:00:00+00:00.
 
     Raises:
-        ValueError: it is not a timestamp, or has no time zone.
+        ValueError: `value` is not a timestamp, or has no time zone.
     """
     try:
         found = value if isinstance(value, datetime) else datetime.fromisoformat(value)
