@@ -10,8 +10,8 @@ namespace hearth::image {
 namespace {
 
 // Limits for progressive files, which may refine all pixels in any number of scans of a few bytes
-// each; one of 60 KB took a minute. Typical files have about ten scans. An image of the largest
-// size may have 32 scans.
+// each; a file of 60 KB took a minute to decode. Typical files have about ten scans. An image of
+// the largest size may have 32 scans.
 constexpr int kMaxScans = 500;
 constexpr int64_t kMaxScannedPixels = kMaxImagePixels * 32;
 

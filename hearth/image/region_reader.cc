@@ -58,8 +58,8 @@ class JpegRegionReader final : public RegionReader {
   }
 
   void Finish() override {
-    // Does not decode the lines below the region only to check that the file is complete. In most
-    // files, the end marker shows it.
+    // Lines below the region are not decoded only to check that the file is complete: in most
+    // files, the end marker shows that.
     const int64_t left = decoder_.line_count() - decoder_.next_line();
     if (left == 0) {
       RequireJpeg(decoder_.Finish(), decoder_);

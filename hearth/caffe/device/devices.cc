@@ -69,7 +69,7 @@ void AddDevices(Table& table) {
   };
   table[HEARTH_OP_use_fastest_algorithms] = [](Call&) {
     at::globalContext().setDeterministicCuDNN(false);
-    // cuDNN measures its algorithms for each new shape and keeps the fastest.
+    // Lets cuDNN measure its algorithms for each new shape and keep the fastest.
     at::globalContext().setBenchmarkCuDNN(true);
   };
   table[HEARTH_OP_synchronize] = [](Call& c) {

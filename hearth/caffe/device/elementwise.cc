@@ -17,7 +17,7 @@ namespace {
     c.has(0) ? void(at::name##_out(c.tensor(0), c.operand(1), c.operand(2))) \
              : c.Return(at::name(c.operand(1), c.operand(2)));               \
   }
-// The number multiplies the second operand.
+// Defines an operation on two operands and a number that multiplies the second operand.
 #define HEARTH_OF_TWO_WITH_NUMBER(name)                                                   \
   table[HEARTH_OP_##name] = [](Call& c) {                                                 \
     c.has(0) ? void(at::name##_out(c.tensor(0), c.operand(1), c.operand(2), c.scalar(3))) \

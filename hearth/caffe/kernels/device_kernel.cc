@@ -38,14 +38,15 @@ struct Compiler {
   std::string problem;  // why the functions are unavailable, or empty
 };
 
-// A stub library of PyTorch, which loads both libraries from their folders in PyTorch's wheels.
+// Returns the path of PyTorch's stub library, which loads NVRTC and the CUDA driver.
 std::string StubFile() {
   const void* folder = CallDevice(HEARTH_OP_library_folder, {}).values[0].pointer;
   return std::filesystem::path(static_cast<const char*>(folder)) / "libcaffe2_nvrtc.so";
 }
 
 // NVRTC opens libnvrtc-builtins by its file name alone, and the loader may not search the wheel's
-// folder. It finds a library that is already loaded, so this function loads it first.
+// folder. The loader does find a library that is already loaded, so this function loads
+// libnvrtc-builtins in advance.
 void LoadBuiltins(const void* function_of_nvrtc) {
   Dl_info nvrtc{};
   if (function_of_nvrtc == nullptr || dladdr(function_of_nvrtc, &nvrtc) == 0) return;
@@ -147,7 +148,7 @@ class CurrentDevice {
   ~CurrentDevice() {
     try {
       Enter(before_);
-    } catch (const TensorError&) {  // the next use of that device reports the error
+    } catch (const TensorError&) {  // the next use of the previous device reports the error
     }
   }
   CurrentDevice(const CurrentDevice&) = delete;

@@ -32,7 +32,7 @@ class AccuracyLayer : public Layer {
     if (on_device()) return ForwardOnDevice(bottom, top);
     const float* scores = bottom[0]->data_ptr();
     const float* labels = bottom[1]->data_ptr();
-    // Integers, because a float cannot count beyond 2^24.
+    // Counts are integers, because a float cannot count beyond 2^24.
     std::vector<int64_t> seen(layout_.classes), right(layout_.classes);
     for (int64_t i = 0; i < layout_.outer * layout_.inner; ++i) {
       const auto label = ClassLabel(labels, i, layout_.classes, ignored_);

@@ -8,7 +8,8 @@
 namespace hearth::caffe {
 namespace {
 
-// Channels are axis 1; `global` uses the running statistics instead of the bottom's.
+// Reference of BatchNorm, with channels as axis 1. If `global` is true, it uses the running
+// statistics instead of the bottom's.
 auto BatchNormReference(bool global, double eps) {
   return [=](const Arrays& bottoms, const Arrays& params) {
     Array y = bottoms[0];

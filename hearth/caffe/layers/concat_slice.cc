@@ -106,8 +106,8 @@ class SliceLayer : public Layer {
   }
 
  private:
-  // Sizes of the tops along the axis: equal, or set by the slice_points, where tops 1, 2, ...
-  // begin.
+  // Returns the sizes of the tops along the axis: equal sizes, or sizes given by the slice_points,
+  // which are the positions where tops 1, 2, ... begin.
   std::vector<int64_t> Sizes(const Blob& bottom, int64_t tops) const {
     const std::vector<uint32_t>& points = param_.slice_param().slice_point();
     const int64_t total = bottom.shape(axis_);

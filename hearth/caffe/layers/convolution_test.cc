@@ -12,7 +12,7 @@
 namespace hearth::caffe {
 namespace {
 
-// A pair of spatial axes; a missing axis has length 1 and a kernel of 1.
+// Reference of a convolution over two spatial axes; a missing axis has length 1 and a kernel of 1.
 struct Conv2d {
   int64_t group = 1, stride_h = 1, stride_w = 1, pad_h = 0, pad_w = 0, dilation = 1;
   bool transposed = false;
@@ -191,7 +191,7 @@ TEST(Convolution, CanRunInAnotherThreadThanItWasCreatedIn) {
     run.Backward({Array(run.tops()[0]->shape(), std::vector<float>(run.tops()[0]->count(), 1))});
   };
   compute(here);
-  compute(there);  // creates everything that it needs in this thread
+  compute(there);  // `there` creates everything that it needs in this thread
   there.layer().blobs()[0]->diff().zero_();
   std::thread([&] { compute(there); }).join();
   const auto equal = [](const Tensor& a, const Tensor& b) { return AllClose(a, b, 1e-5, 1e-5); };

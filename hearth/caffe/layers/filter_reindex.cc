@@ -130,7 +130,7 @@ class FilterLayer : public Layer {
 
   void Forward(const Blobs& bottom, const Blobs& top) override {
     const float* chosen = bottom.back()->read_data();
-    // Kept for Backward, which adds the tops' gradients to the same rows.
+    // The row numbers are kept for Backward, which adds the tops' gradients to the same rows.
     choice_.rows().clear();
     for (int64_t i = 0; i < bottom.back()->count(); ++i) {
       if (chosen[i] != 0) choice_.rows().push_back(i);

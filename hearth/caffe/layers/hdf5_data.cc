@@ -13,7 +13,8 @@
 namespace hearth::caffe {
 namespace {
 
-// Keeps one file in memory at a time. Each top is read from the dataset with the top's name.
+// Reads HDF5 files and keeps one of them in memory at a time. Each top is read from the dataset
+// with the top's name.
 class Hdf5DataLayer : public FileDataLayer {
  public:
   Hdf5DataLayer(const LayerParameter& param, const NetContext& context)

@@ -1,5 +1,5 @@
-// Checks the contract of every layer with each row of the table: shapes and values against a plain
-// reference, gradients against finite differences, other numbers of rows, and in-place tops.
+// Checks the layer of each row of the layer table: shapes and values against a plain reference,
+// gradients against finite differences, other numbers of rows, and in-place tops.
 #include <gmock/gmock.h>
 
 #include <algorithm>

@@ -42,7 +42,7 @@ class NeuronLayer : public Layer {
   // dx = dy * f'(x), where y = f(x); dx may be dy. x and y are valid only if GradientNeedsInput()
   // and GradientNeedsOutput(), respectively, return true.
   virtual void Gradient(const Tensor& dy, const Tensor& x, const Tensor& y, Tensor& dx) = 0;
-  // The same with ATen's kernels, for tensors on any device.
+  // Like Apply() and Gradient(), but with ATen's kernels, for tensors on any device.
   virtual void ApplyOnDevice(const Tensor& x, Tensor& y) = 0;
   virtual void GradientOnDevice(const Tensor& dy, const Tensor& x, const Tensor& y, Tensor& dx) = 0;
   virtual bool GradientNeedsInput() const { return true; }

@@ -8,7 +8,7 @@
 namespace hearth::caffe {
 namespace {
 
-// Caffe's pooling rules, for square windows.
+// Reference of Caffe's pooling, for square windows.
 struct Pool {
   bool max = true;
   int64_t kernel = 2, stride = 1, pad = 0;

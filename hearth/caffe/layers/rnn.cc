@@ -58,7 +58,7 @@ class RnnLayer : public RecurrentLayer {
 
  private:
   void Steps(const float* cont) {
-    // Allocated before threads use them, because a blob allocates on first use.
+    // These arrays are allocated before threads use them, because a blob allocates on first use.
     const Tensor terms = terms_.data(), carried = carried_.data(), hidden = hidden_.data();
     const Tensor weight = blobs_[hidden_weight()]->data().t();
     const float* state = states_[0].data_ptr();

@@ -21,7 +21,7 @@ class RowDataLayer : public Layer {
   }
   void NextEpoch() override;
 
-  // Sizes the tops for the last minibatch; before the first, for batch_size rows.
+  // Gives the tops the size of the last minibatch or, before the first one, of batch_size rows.
   void Reshape(const Blobs& bottom, const Blobs& top) override;
   void Forward(const Blobs& bottom, const Blobs& top) override;
   void Backward(const Blobs&, const std::vector<bool>&, const Blobs&) override {}

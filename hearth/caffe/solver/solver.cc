@@ -128,7 +128,7 @@ void Solver::RunIteration() {
       MixSeed(MixSeed(seed_, options_.rank), 1 + static_cast<uint64_t>(iteration_)));
   StepGradient gradient = ComputeGradient();
   if (gradient.all_weight == 0) {
-    // The sum is the same on all ranks, so all of them begin the next epoch here.
+    // all_weight is the same on all ranks, so all of them begin the next epoch here.
     feed_.NextEpoch();
     gradient = ComputeGradient();
     if (gradient.all_weight <= 0) {

@@ -51,7 +51,7 @@ class Solver {
   bool CanShareWeights() const;
   // Shares weights and history among solvers on several threads of a process, which must have the
   // same net and equal values. All use the memory of `owner`, one of the solvers, and each updates
-  // part `part` of `parts`. `wait` is called after each update and must return once all of them
+  // part `part` of `parts`. `wait` is called after each update and must block until all solvers
   // have called it.
   void ShareWeights(Solver& owner, int part, int parts, std::function<void()> wait);
 
