@@ -16,8 +16,8 @@ constexpr unsigned char kUnread[] =
     "tEXt\0zTXt\0iTXt\0sPLT\0eXIf\0hIST\0tIME\0pCAL\0sCAL\0oFFs\0pHYs\0bKGD";
 constexpr int kUnreadCount = sizeof(kUnread) / 5;
 
-// As in jpeg_decoder.h, an error leaves libpng's C frames through longjmp, which must not skip an
-// object with a destructor.
+// The bytes that libpng has not read yet, and its error message. As in jpeg_decoder.h, an error
+// leaves libpng's C frames through longjmp, which must not skip an object with a destructor.
 struct Source {
   const char* data;
   size_t left;

@@ -79,7 +79,8 @@ class JpegRegionReader final : public RegionReader {
   const uint8_t* wanted_ = nullptr;
 };
 
-// Decodes the whole file, because rows of a PNG file depend on earlier rows and may be interlaced.
+// Reads a region of a PNG file. Decodes the whole file, because rows of a PNG file depend on
+// earlier rows and may be interlaced.
 class PngRegionReader final : public RegionReader {
  public:
   PngRegionReader(std::string_view bytes, ReaderMemory* memory) : memory_(memory) {

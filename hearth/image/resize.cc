@@ -13,7 +13,7 @@ namespace {
 constexpr int kWeightBits = 11;
 constexpr int kWeightOne = 1 << kWeightBits;
 
-// An output pixel is interpolated between the source pixels `first` and `second`.
+// The source pixels `first` and `second` between which an output pixel is interpolated.
 struct Tap {
   int64_t first, second;
   int first_weight, second_weight;

@@ -40,9 +40,9 @@ ChannelsLastConvolution::ChannelsLastConvolution(const Spec& spec)
       positions_(spec.output[0] * spec.output[1]),
       window_(spec.kernel[0] * spec.kernel[1] * spec.channels) {}
 
-// Allocates the buffers of all threads before they start, because each thread uses the buffer with
-// its ThreadNumber(). A batch that fits in one chunk runs on the calling thread, and its matrix
-// product then uses all threads.
+// Calls f for each chunk of the batch. Allocates the buffers of all threads before they start,
+// because each thread uses the buffer with its ThreadNumber(). A batch that fits in one chunk runs
+// on the calling thread, and its matrix product then uses all threads.
 template <typename Function>
 void ChannelsLastConvolution::ForEachChunk(Function f) {
   const int64_t most = std::min(spec_.batch, ImagesPerChunk(positions_ * window_));

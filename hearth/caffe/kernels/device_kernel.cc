@@ -165,8 +165,9 @@ class CurrentDevice {
 }  // namespace
 
 void* DeviceKernel::Find(const Device& device) {
-  // Locked while the kernel is compiled (some hundred milliseconds), so that other threads that
-  // need it wait. A failure leaves a null entry, so that it is logged once and not retried.
+  // The mutex is locked while the kernel is compiled (some hundred milliseconds), so that other
+  // threads that need the kernel wait. A failure leaves a null entry, so that it is logged once and
+  // not retried.
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto [entry, is_new] = functions_.try_emplace(device.index, nullptr);
   if (!is_new) return entry->second;
@@ -184,9 +185,9 @@ bool DeviceKernel::Launch(const Device& device, const Grid& grid, std::vector<vo
   const CurrentDevice guard(device.index);
   void* function = Find(device);
   if (function == nullptr) return false;
-  // ATen's stream, so that the kernel runs after the operations submitted before it. The driver
-  // copies the arguments during the call. Failures inside the kernel are reported by a later
-  // operation that waits for it.
+  // The kernel is launched on ATen's stream, so that it runs after the operations submitted before
+  // it. The driver copies the arguments during the call. Failures inside the kernel are reported by
+  // a later operation that waits for the kernel.
   void* stream =
       CallDevice(HEARTH_OP_current_stream, {DeviceInteger(device.index)}).values[0].pointer;
   const int result = TheCompiler().launch(

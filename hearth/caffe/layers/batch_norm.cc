@@ -162,8 +162,8 @@ class BatchNormLayer : public Layer, public Normalization {
       Tensor& sum = blobs_[i]->device_data();
       device::add_out(sum, now[i], sum, keep);
     }
-    // Moved out, because a second reference in statistics_ would keep the tensor's memory allocated
-    // for longer.
+    // The tensor is moved out, because a second reference in statistics_ would keep its memory
+    // allocated for longer.
     return std::exchange(statistics_.y, Tensor());
   }
 

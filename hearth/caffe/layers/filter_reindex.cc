@@ -51,7 +51,8 @@ class RowChoice {
   std::vector<int64_t> rows_;
 };
 
-// Bottom 1 lists row numbers of bottom 0, in any order and with repetitions.
+// Copies the rows of bottom 0 whose numbers are listed in bottom 1, in any order and with
+// repetitions.
 class BatchReindexLayer : public Layer {
  public:
   BatchReindexLayer(const LayerParameter& param, const NetContext& context)
@@ -96,8 +97,8 @@ class BatchReindexLayer : public Layer {
   RowChoice choice_;
 };
 
-// The last bottom has one value per row: a row of the other bottoms is selected if that value is
-// not 0.
+// Copies selected rows of all bottoms but the last. The last bottom has one value per row, and a
+// row is selected if this value is not 0.
 class FilterLayer : public Layer {
  public:
   FilterLayer(const LayerParameter& param, const NetContext& context)

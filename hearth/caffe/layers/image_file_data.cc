@@ -10,7 +10,7 @@
 namespace hearth::caffe {
 namespace {
 
-// If more images of a minibatch are invalid, the source probably does not contain images.
+// If more than this many images of a minibatch are invalid, the source probably contains no images.
 constexpr size_t kMaxInvalidItems = 1000;
 
 }  // namespace

@@ -174,7 +174,7 @@ TEST_P(LayerTableGradients, SurviveAnOverwrittenTop) {
 // Simulates a program that reshapes the layer between forward and backward.
 TEST_P(LayerTableGradients, SurviveAReshape) {
   LayerRun straight(GetParam()), reshaped(GetParam());
-  if (straight.layer().type() == "Filter") return;  // its tops get their shapes in Forward
+  if (straight.layer().type() == "Filter") return;  // Filter's tops get their shapes in Forward
   for (LayerRun* run : {&straight, &reshaped}) {
     for (const auto& blob : run->layer().blobs()) blob->diff().zero_();
     run->Forward();

@@ -13,8 +13,8 @@
 namespace hearth::caffe {
 namespace {
 
-// Columns of the rows: data (bytes, or numbers for pixels) and label; channels, height, width and
-// encoded are optional.
+// Delivers images and labels from rows or arrays. The columns of rows are data (bytes, or numbers
+// for pixels) and label; channels, height, width and encoded are optional.
 class MemoryDataLayer : public RowDataLayer, public ArrayInput {
  public:
   MemoryDataLayer(const LayerParameter& param, const NetContext& context)

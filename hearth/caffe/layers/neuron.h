@@ -22,8 +22,9 @@ void Map(const Tensor& out, Function f, const Inputs&... inputs) {
   loop(inputs.template data_ptr()...);
 }
 
-// Can run in place. Values that the gradient needs are copied before they are overwritten: the
-// input if this layer runs in place, the output if a later layer does.
+// Base of elementwise layers, which can run in place. Values that the gradient needs are copied
+// before they are overwritten: the input if this layer runs in place, the output if a later layer
+// does.
 class NeuronLayer : public Layer {
  public:
   using Layer::Layer;

@@ -33,7 +33,7 @@ class ReductionLayer : public Layer {
     const float* x = bottom[0]->data_ptr();
     float* y = top[0]->data_ptr();
     for (int64_t row = 0; row < top[0]->count(); ++row, x += size_) {
-      // Summed in double, because a row may have millions of values.
+      // The sum is double, because a row may have millions of values.
       double sum = 0;
       for (int64_t i = 0; i < size_; ++i) sum += Term(x[i]);
       y[row] = static_cast<float>(sum) * factor_;

@@ -8,9 +8,9 @@
 
 namespace hearth::caffe {
 
-// Reads rows from context.open_source, which the first Fetch opens. Fetch reports invalid rows to
-// context.on_invalid_row. They are skipped with all their columns and replaced by the following
-// rows.
+// Base of the layers that are fed by rows, from context.open_source, which the first Fetch opens.
+// Fetch reports invalid rows to context.on_invalid_row. Invalid rows are skipped with all their
+// columns and replaced by the following rows.
 class RowDataLayer : public Layer {
  public:
   RowDataLayer(const LayerParameter& param, const NetContext& context);

@@ -10,7 +10,7 @@
 namespace hearth::caffe {
 namespace {
 
-// Views the bottom as outer x size x inner, where `size` is the count of the smaller blob.
+// The bottom's shape as outer x size x inner, where `size` is the count of the smaller blob.
 struct Broadcast {
   int64_t outer = 1, size = 1, inner = 1;
 

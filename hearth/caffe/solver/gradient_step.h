@@ -23,7 +23,7 @@ struct StepGradient {
   bool stop = false, snapshot = false;  // requested by any rank
 };
 
-// Used by the solver's thread.
+// Computes the gradient of each iteration. Used only by the solver's thread.
 class GradientStep {
  public:
   // Accumulates `net`'s gradient in the sync's memory, and reports each parameter to the sync as

@@ -18,7 +18,7 @@ class RowCursor {
   // `net` must outlive this object.
   explicit RowCursor(Net& net) : net_(net) {}
 
-  // Call the net's functions of the same names, and count the calls.
+  // These functions call the net's functions of the same names, and count the calls.
   std::optional<int64_t> Fetch();
   void NextEpoch();
 

@@ -67,7 +67,7 @@ SnapshotFiles SnapshotWriter::Write(Net& net, const std::function<SolverState()>
     written.push_back(files.state);
     SealSnapshot(position, files);
   } catch (...) {
-    // A partial snapshot is useless, and on a full disk its space is needed.
+    // A partial snapshot is useless, and if the disk is full, its space is needed.
     for (const std::string& file : written) storage::For(file).DeleteQuietly(file);
     throw;
   }

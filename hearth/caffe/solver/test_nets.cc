@@ -57,7 +57,7 @@ void TestNets::Run(size_t index, int iteration, Net& trained) {
       return;
     }
     // Minibatches are weighted by their number of rows, because the last one of an epoch may be
-    // smaller. In Caffe, all have one size.
+    // smaller. In Caffe, all minibatches have the same size.
     const auto part = static_cast<double>(FetchAround(net).value_or(1));
     loss += part * net.Forward();
     AddOutputs(net, part, &sums);

@@ -14,7 +14,7 @@
 
 namespace hearth::caffe {
 
-// Used by the solver's thread.
+// Updates the weights and the history in each iteration. Used only by the solver's thread.
 class WeightUpdate {
  public:
   // Allocates the history on the net's device. All arguments must outlive this object.
