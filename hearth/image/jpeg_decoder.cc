@@ -55,7 +55,7 @@ JpegDecoder::JpegDecoder() {
 bool JpegDecoder::ReadHeader(std::string_view bytes) {
   if (setjmp(errors_.escape)) return false;
   jpeg_create_decompress(&info_);
-  // Must be set after jpeg_create_decompress, which clears the structure.
+  // The members of info_ must be set after jpeg_create_decompress, which clears this structure.
   progress_.progress_monitor = OnProgress;
   info_.progress = &progress_;
   jpeg_mem_src(&info_, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());

@@ -79,7 +79,7 @@ class PngDecoder {
       png_set_gray_to_rgb(png_);
       if (!red_first) png_set_bgr(png_);
     }
-    // Must precede png_read_update_info, which fixes the size of a row.
+    // This call must precede png_read_update_info, which fixes the size of a row.
     png_set_interlace_handling(png_);
     png_read_update_info(png_, info_);
     return true;

@@ -83,7 +83,7 @@ void AddDevices(Table& table) {
     c.GiveInteger(Cuda().exchangeDevice(CudaDevice(c.integer(0))).index());
   };
   table[HEARTH_OP_library_folder] = [](Call& c) {
-    // Static, because the caller reads the text after the call.
+    // The name is static, because the caller reads it after the call.
     static const std::string folder = Folder();
     c.GivePointer(const_cast<char*>(folder.c_str()));
   };

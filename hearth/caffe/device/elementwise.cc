@@ -6,12 +6,12 @@
 namespace hearth::device {
 namespace {
 
-// name(x) or name_out(out, x)
+// Defines an operation on one operand: name_out(out, x), or name(x) without `out`.
 #define HEARTH_OF_ONE(name)                                                                      \
   table[HEARTH_OP_##name] = [](Call& c) {                                                        \
     c.has(0) ? void(at::name##_out(c.tensor(0), c.tensor(1))) : c.Return(at::name(c.tensor(1))); \
   }
-// The operands are two tensors, or a tensor and a number.
+// Defines an operation on two operands: two tensors, or a tensor and a number.
 #define HEARTH_OF_TWO(name)                                                  \
   table[HEARTH_OP_##name] = [](Call& c) {                                    \
     c.has(0) ? void(at::name##_out(c.tensor(0), c.operand(1), c.operand(2))) \

@@ -99,7 +99,7 @@ Tensor DenseAlongAnAxis(const Tensor& m) {
 
 void RunOnHost(const Tensor& a, const Tensor& b, const Tensor& bias, const Tensor& c, bool adds) {
   if (c.numel() == 0) return;
-  // c has values, so the inner axis is empty.
+  // c has values, so if `a` has none, the inner axis is empty.
   if (a.numel() == 0) {  // empty sums
     if (!adds) c.zero_();
     if (bias.defined()) c.add_(bias);

@@ -69,7 +69,7 @@ class AccuracyLayer : public Layer {
     top[0]->device_data().copy_(right.sum() / seen);
     if (top.size() < 2) return;
     // Two histograms over the classes: all rows, and the correctly classified rows. An ignored row
-    // has index 0 and adds 0.
+    // has class index 0, and adds 0 to that class.
     const Tensor classes = labels.index.flatten();
     const Tensor none = device::full({layout_.classes}, 0, scores);
     const Tensor all = none.scatter_add(0, classes, counted.flatten());

@@ -198,8 +198,9 @@ class BatchNormLayer : public Layer, public Normalization {
     }
   }
 
-  // Two passes, because the mean of squares minus the squared mean loses precision. One thread
-  // computes all sums of a channel, so the result does not depend on the number of threads.
+  // The variance takes two passes, because the mean of squares minus the squared mean loses
+  // precision. One thread computes all sums of a channel, so the result does not depend on the
+  // number of threads.
   void Measure(const float* x) {
     const auto count = static_cast<double>(rows_ * inner_);
     ForEachChannel([&](int64_t c) {

@@ -70,8 +70,9 @@ auto ConvolutionReference(Conv2d conv) {
   };
 }
 
-// Applies the two-dimensional reference to bottoms, weights and tops with other numbers of axes.
-// `x` and `w` are the four-axis shapes of bottom and weights, `y` is the shape of the top.
+// Reference for bottoms, weights and tops that do not have four axes: applies the two-dimensional
+// reference to them. `x` and `w` are the four-axis shapes of bottom and weights, `y` is the shape
+// of the top.
 auto ConvolutionShape(const Shape& x, const Shape& w, const Shape& y) {
   return [=](const Arrays& bottoms, const Arrays& params) {
     Shape in = x;

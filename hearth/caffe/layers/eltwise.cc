@@ -127,8 +127,7 @@ class EltwiseLayer : public Layer {
 
   EltwiseParameter::EltwiseOp operation() const { return param_.eltwise_param().operation(); }
 
-  // In a tie, the second bottom wins over the first, and an earlier bottom wins over the third and
-  // later ones.
+  // In a tie of the first two bottoms, the second one wins; a later bottom loses every tie.
   void MaxOnDevice(const Blobs& bottom, const Tensor& y) {
     const Tensor &first = bottom[0]->device_data(), &second = bottom[1]->device_data();
     device_winner_ = (first > second).logical_not_().to(HEARTH_INT);

@@ -55,7 +55,7 @@ class NeuronLayer : public Layer {
   }
   bool keeps_output() const { return top_overwritten() && GradientNeedsOutput(); }
 
-  Blob input_, output_;  // copies, if they are needed
+  Blob input_, output_;  // copies of bottom and top, if they are needed
 };
 
 }  // namespace hearth::caffe

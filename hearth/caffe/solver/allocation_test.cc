@@ -1,4 +1,4 @@
-// Checks that training does not allocate memory.
+// Checks that training allocates no buffers after its second iteration.
 #include <gtest/gtest.h>
 
 #include "hearth/caffe/solver/solver.h"

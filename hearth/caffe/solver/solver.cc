@@ -141,8 +141,8 @@ void Solver::RunIteration() {
   const auto loss = static_cast<float>(has_rows ? gradient.loss / gradient.local_weight
                                                 : std::numeric_limits<double>::quiet_NaN());
   if (has_rows) display_.AddLoss(loss);
-  // Like Caffe, displays the loss and the rate of an iteration before its update, under the number
-  // of updates so far.
+  // As in Caffe, the loss and the rate of an iteration are logged before its update, with the
+  // number of updates so far as the iteration's number.
   const float rate = learning_rate_.At(iteration_);
   if (options_.is_root && display_.IsDue(iteration_)) display_.Log(iteration_, rate, *net_);
   // With periodic averaging, a rank without rows has no gradient in this iteration.

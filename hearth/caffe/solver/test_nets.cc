@@ -46,8 +46,8 @@ void TestNets::RunAll(int iteration, Net& trained) {
 void TestNets::Run(size_t index, int iteration, Net& trained) {
   log::Info("Iteration {}, Testing net (#{})", iteration, index);
   Net& net = *nets_[index];
-  // This call is repeated before each test, because layers may have cached other forms of their
-  // weights, which it drops.
+  // ShareTrainedLayersWith() is called before each test, because it drops the other forms of the
+  // weights that layers have cached.
   net.ShareTrainedLayersWith(trained);
   std::vector<double> sums;
   double loss = 0, weight = 0;
