@@ -27,8 +27,8 @@ struct Scratch {
   std::vector<uint32_t> output;
 };
 
-// Reuses the memory; otherwise it would be allocated, with page faults, for each of thousands of
-// images.
+// Returns memory that all images of a thread reuse. Otherwise, memory would be allocated, with page
+// faults, for each of thousands of images.
 Scratch& ScratchOfThisThread() {
   thread_local Scratch scratch;
   return scratch;

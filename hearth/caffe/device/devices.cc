@@ -22,8 +22,8 @@ std::filesystem::path Folder() {
 }
 
 // Loads PyTorch's CUDA library, which is in the same folder as the CPU library and registers
-// itself. ATen checks for CUDA only once, for example in the first convolution, so it is loaded
-// before that.
+// itself. ATen checks for CUDA only once, for example in the first convolution, so this library
+// must be loaded earlier.
 int64_t CountCuda() {
   const std::filesystem::path file = Folder() / "libtorch_cuda.so";
   if (!std::filesystem::exists(file)) return 0;
@@ -39,8 +39,8 @@ c10::impl::VirtualGuardImpl Cuda() { return c10::impl::VirtualGuardImpl(at::kCUD
 
 at::Device CudaDevice(int64_t index) { return {at::kCUDA, static_cast<at::DeviceIndex>(index)}; }
 
-// The stream's CUDA handle. Before torch 2.8, only PyTorch's class CUDAStream provides it, whose
-// single member is the Stream.
+// Provides the stream's CUDA handle. Before torch 2.8, only PyTorch's class CUDAStream provides the
+// handle; its single member is the Stream.
 template <typename Stream>
 void* NativeHandle(const Stream& stream) {
   if constexpr (requires { stream.native_handle(); }) {

@@ -9,8 +9,8 @@
 namespace hearth::caffe {
 namespace {
 
-// Vectors of the channels that are processed together for one window, in registers. If the vector
-// is wider than the CPU's, the compiler splits it.
+// Vectors that hold the channels that are processed together for one window, in registers. The
+// compiler splits a vector that is wider than the CPU's.
 template <int kWidth>
 struct Lanes {
   // These are typedefs, because GCC drops the attribute vector_size from an alias (`using`).
@@ -40,7 +40,7 @@ struct ChannelsLastPooling::Block {
   int64_t out;       // index of the block's first output value
   float divisor;     // divisor of an average
 
-  // Calls f(pixel, index of the block's first value in it) for each pixel of the window.
+  // Calls f(pixel, index of the block's first value in this pixel) for each pixel of the window.
   template <typename Function>
   HEARTH_INLINE void ForEachPixel(Function f) const {
     for (int64_t i = rows.begin; i < rows.end; ++i) {

@@ -123,7 +123,8 @@ class Arguments {
   std::vector<void*> list_;
 };
 
-// Returns true if the kernels support these arrays. Otherwise the caller launches each product.
+// Returns true if the kernels support these arrays. Otherwise the caller launches each product
+// separately.
 bool Takes(const DeviceLstmArrays& a) {
   return a.weight.device().is_cuda() && a.size <= kMaxOutputs && a.rows > 0 && a.steps > 0;
 }

@@ -28,8 +28,8 @@ struct Kind {
   bool has_bias, adds;
   int threads;
 
-  // The stride of an axis of size 1 is arbitrary, and oneDNN rejects some values, so this function
-  // normalizes it.
+  // The stride of an axis of size 1 is arbitrary, and oneDNN rejects some values, so such a stride
+  // is normalized.
   static Axes Of(const Tensor& m) {
     const int64_t rows = m.size(0), columns = m.size(1);
     const int64_t column = columns == 1 ? 1 : m.stride(1);

@@ -1,4 +1,4 @@
-// Concat and Slice: join blobs along one axis, or split a blob along it.
+// Concat joins blobs along one axis, and Slice splits a blob along one axis.
 #include "hearth/base/error.h"
 #include "hearth/caffe/net/layer_registry.h"
 

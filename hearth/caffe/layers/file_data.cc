@@ -64,7 +64,8 @@ void FileDataLayer::Forward(const Blobs& bottom, const Blobs& top) {
     steps = 1;
   }
   const DataBatch* batch = &prefetcher_->Next();
-  // A thread that already runs has read ahead, so its skipped batches are loaded and dropped.
+  // A thread that is already running has read ahead, so it has loaded the skipped batches, which
+  // are dropped here.
   for (; steps > 1; --steps) batch = &prefetcher_->Next();
   for (const auto& bad : batch->invalid_rows) context().on_invalid_row(bad.id, bad.reason);
   for (size_t i = 0; i < top.size(); ++i) {

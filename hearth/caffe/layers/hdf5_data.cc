@@ -139,7 +139,7 @@ class Hdf5DataLayer : public FileDataLayer {
     LoadFile();
   }
 
-  Random random_;  // used in the order of the items, so all ranks draw the same numbers
+  Random random_;  // draws in the order of the items, so all ranks draw the same numbers
   std::vector<std::string> files_;
   size_t file_ = 0;  // index of the loaded file
   std::vector<Dataset> datasets_;

@@ -60,7 +60,7 @@ class DummyDataLayer : public SourceLayer {
     }
   }
 
-  // A constant top is filled once and kept, even if the program writes other values into it.
+  // A constant top is filled only once, even if the program writes other values into it.
   void Forward(const Blobs&, const Blobs& top) override {
     for (size_t i = 0; i < top.size(); ++i) {
       if (Filler(i).type() != "constant") Fill(Filler(i), *top[i], *context().random);

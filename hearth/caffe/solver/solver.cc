@@ -172,8 +172,8 @@ bool Solver::WeightsAreShown() const {
 
 void Solver::DisplayLastLoss() {
   if (!options_.is_root || !display_.IsDue(iteration_)) return;
-  // As in Caffe, an additional forward pass computes the loss after the last update. A feed may
-  // have no more rows.
+  // As in Caffe, an additional forward pass computes the loss after the last update, unless the
+  // feed has no more rows.
   const std::optional<int64_t> rows = net_->Fetch();
   if (!rows || *rows > 0) {
     // Only the root runs this forward pass, so it must not change statistics that all ranks keep
