@@ -59,7 +59,7 @@ class ReductionLayer : public Layer {
   }
 
  private:
-  // rows x size; a bottom without values has no rows.
+  // Views the bottom as rows x size. A bottom without values has no rows.
   Tensor Rows(const Tensor& bottom) const {
     return bottom.view({bottom.numel() / std::max<int64_t>(size_, 1), size_});
   }

@@ -26,8 +26,8 @@ std::string SnapshotWriter::prefix() const {
   return there && there->is_folder ? storage::Join(prefix, name) : prefix;
 }
 
-// Called at the start, because training would otherwise fail hours later, at its first snapshot, if
-// the folder is not writable.
+// Called when training starts, because an unwritable folder would otherwise stop it hours later, at
+// its first snapshot.
 void SnapshotWriter::Check() const {
   if (param_.snapshot() == 0) return;
   try {
