@@ -15,8 +15,8 @@
 namespace hearth::image {
 namespace {
 
-// As in jpeg_decoder.h, an error leaves libjpeg's C frames through longjmp, which must not skip an
-// object with a destructor.
+// libjpeg's error handler and its state. As in jpeg_decoder.h, an error leaves libjpeg's C frames
+// through longjmp, which must not skip an object with a destructor.
 struct CompressErrors {
   jpeg_error_mgr base;
   std::jmp_buf escape;

@@ -8,7 +8,7 @@
 
 namespace hearth::image {
 
-// Throw kInvalidArgument for an image that the format does not support.
+// Both functions throw kInvalidArgument for an image that the format does not support.
 std::string EncodeJpeg(const Image& image, int quality = 95);
 std::string EncodePng(const Image& image);
 

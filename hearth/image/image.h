@@ -6,8 +6,8 @@
 
 namespace hearth::image {
 
-// Rows are in order from top to bottom. Channels are interleaved: 1 is gray, 3 blue-green-red, 4
-// blue-green-red-alpha.
+// A decoded image. Rows are in order from top to bottom. Channels are interleaved: 1 is gray, 3
+// blue-green-red, 4 blue-green-red-alpha.
 struct Image {
   int64_t height = 0, width = 0, channels = 0;
   std::vector<uint8_t> pixels;  // height * width * channels

@@ -27,8 +27,8 @@ struct Scratch {
   std::vector<uint32_t> output;
 };
 
-// Reuses the memory; otherwise it would be allocated, with page faults, for each of thousands of
-// images.
+// Returns memory that all images of a thread reuse. Otherwise, memory would be allocated, with page
+// faults, for each of thousands of images.
 Scratch& ScratchOfThisThread() {
   thread_local Scratch scratch;
   return scratch;
@@ -53,9 +53,9 @@ ImageOptions Checked(const ImageOptions& options) {
   return options;
 }
 
-// The minimum number of decoded pixels per output pixel if libjpeg reduces the image. Its reduction
-// smooths less than the triangle filter: pixels differ by 3 levels on average at 1, and by 1.8 at
-// 1.25.
+// The minimum number of decoded pixels per output pixel, along a side, if libjpeg reduces the
+// image. libjpeg smooths less than the triangle filter: with a minimum of 1, pixels differ by 3
+// levels on average; with 1.25, by 1.8.
 constexpr double kLeastStep = 1.25;
 
 int ReductionOf(const Placement& placement) {
@@ -117,8 +117,8 @@ void ImageTransform::Apply(std::string_view encoded, uint64_t seed, std::byte* o
   Require(std::max(reader->height(), reader->width()) <= kMaxImageSide, ErrorCode::kDataLoss,
           "an image of {} x {} pixels is too large: height and width may be at most {}",
           reader->height(), reader->width(), kMaxImageSide);
-  // Chosen before the image is reduced, so random choices do not depend on how the image is
-  // decoded.
+  // The placement is chosen before the image is reduced, so random choices do not depend on how the
+  // image is decoded.
   Placement placement = Place(options_, reader->height(), reader->width(), seed);
   const bool reduces = options_.scaled_decoding && reader->reduces();
   const int factor = reduces ? ReductionOf(placement) : 1;
@@ -143,7 +143,7 @@ void ImageTransform::ApplyAll(std::span<const std::string_view> encoded,
                               std::vector<bool>* failed) const {
   Require(encoded.size() == seeds.size(), ErrorCode::kInvalidArgument,
           "{} images have {} seeds: give one seed per image", encoded.size(), seeds.size());
-  // Bytes instead of bits, because threads write adjacent elements.
+  // `lost` contains bytes instead of bits, because threads write adjacent elements.
   std::vector<uint8_t> lost(encoded.size(), 0);
   ForEach(static_cast<int64_t>(encoded.size()), threads, [&](int64_t i) {
     std::byte* image = out + i * bytes_per_image();

@@ -20,7 +20,8 @@ using ::testing::FloatEq;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
-// Options that change only the order of the channels, to red first, unless a test sets more.
+// Options with which only the order of the channels changes (to red first), unless a test sets more
+// of them.
 ImageOptions Plain(int64_t height, int64_t width) {
   ImageOptions options;
   options.kind = ImageKind::kAny;

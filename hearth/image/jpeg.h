@@ -7,7 +7,7 @@
 
 namespace hearth::image {
 
-// Decodes like DecodeImage and throws kDataLoss like it. With kUnchanged, grayscale files have one
+// Decodes, and throws kDataLoss, like DecodeImage. With kUnchanged, grayscale files have one
 // channel. A truncated file is an error, not an image that ends in gray.
 Image DecodeJpeg(std::string_view bytes, ColorMode mode);
 

@@ -10,8 +10,8 @@ namespace hearth::image {
 namespace {
 
 // Limits for progressive files, which may refine all pixels in any number of scans of a few bytes
-// each; one of 60 KB took a minute. Typical files have about ten scans. An image of the largest
-// size may have 32 scans.
+// each; a file of 60 KB took a minute to decode. Typical files have about ten scans. An image of
+// the largest size may have 32 scans.
 constexpr int kMaxScans = 500;
 constexpr int64_t kMaxScannedPixels = kMaxImagePixels * 32;
 
@@ -55,7 +55,7 @@ JpegDecoder::JpegDecoder() {
 bool JpegDecoder::ReadHeader(std::string_view bytes) {
   if (setjmp(errors_.escape)) return false;
   jpeg_create_decompress(&info_);
-  // Must be set after jpeg_create_decompress, which clears the structure.
+  // The members of info_ must be set after jpeg_create_decompress, which clears this structure.
   progress_.progress_monitor = OnProgress;
   info_.progress = &progress_;
   jpeg_mem_src(&info_, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());

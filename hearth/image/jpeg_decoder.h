@@ -13,8 +13,8 @@
 
 namespace hearth::image {
 
-// libjpeg's error function must not return, and the only way out of its C frames is longjmp. So
-// functions that call setjmp must not contain an object with a destructor.
+// A decoder of one JPEG file. libjpeg's error function must not return, and the only way out of its
+// C frames is longjmp. So functions that call setjmp must not contain an object with a destructor.
 class JpegDecoder {
  public:
   JpegDecoder();

@@ -65,7 +65,7 @@ TEST(JpegDecoderTest, DecodesAtAFractionOfTheSize) {
   }
 }
 
-// libjpeg replaces missing data and continues, so the caller must be able to detect it.
+// If data is missing, libjpeg fills it in and continues, so the caller must be able to detect this.
 TEST(JpegDecoderTest, NoticesThatTheFileIsCutShort) {
   const std::string jpeg = ExampleJpeg().substr(0, ExampleJpeg().size() / 2);
   JpegDecoder decoder;

@@ -58,7 +58,8 @@ TEST(DecodeJpeg, RejectsATruncatedFile) {
   EXPECT_THAT(JpegError(whole.substr(0, 30)), HasSubstr("JPEG image of 30 bytes"));
 }
 
-// Repeats the scan that refines the DC coefficients, which does not change any pixel.
+// Returns the file with `more` copies of the scan that refines the DC coefficients. The copies do
+// not change any pixel.
 std::string WithMoreScans(const std::string& jpeg, int more) {
   const std::string refines("\x00\x00\x10", 3);  // coefficients 0 to 0, refined from bit 1 to bit 0
   size_t begin = jpeg.find("\xff\xda");

@@ -45,7 +45,7 @@ TEST(PixelWriterTest, NormalizesEachChannelByItsOwnMeanAndDeviation) {
   }
 }
 
-// The adjacent bfloat16 values must not be nearer.
+// Neither neighbour of the written bfloat16 may be nearer to the float32 value.
 TEST(PixelWriterTest, RoundsToTheNearestBfloat16) {
   const auto halves = Written<uint16_t>({.type = PixelType::kBfloat16});
   const auto floats = Written<float>({.type = PixelType::kFloat32});

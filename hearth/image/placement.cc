@@ -15,8 +15,8 @@ constexpr int kTries = 10;
 // As in ImageNet's reference evaluation: an image is resized to 256 for a crop of 224.
 constexpr double kCenterMargin = 256.0 / 224;
 
-// Implements the distributions itself. The C++ standard defines the numbers of mt19937_64, but its
-// distributions differ between libraries.
+// Random draws. The class implements the distributions itself: the C++ standard defines the numbers
+// of mt19937_64, but its distributions differ between libraries.
 class Draws {
  public:
   explicit Draws(uint64_t seed) : engine_(seed) {}
@@ -47,7 +47,7 @@ void PlaceAtRandom(const ImageOptions& options, int64_t height, int64_t width, D
   bool found = false;
   for (int i = 0; i < kTries && !found; ++i) {
     const double target = area * draws.Uniform(kMinArea, kMaxArea);
-    // Uniform in the logarithm, so that 3/4 and 4/3 are equally likely.
+    // The ratio is uniform in the logarithm, so that 3/4 and 4/3 are equally likely.
     const double ratio = std::exp(draws.Uniform(std::log(kMinRatio), std::log(kMaxRatio)));
     crop_width = Round(std::sqrt(target * ratio));
     crop_height = Round(std::sqrt(target / ratio));
@@ -99,7 +99,7 @@ void PlaceInCenter(const ImageOptions& options, int64_t height, int64_t width,
 Placement Place(const ImageOptions& options, int64_t height, int64_t width, uint64_t seed) {
   Draws draws(seed);
   Placement placement;
-  // Drawn first, so that mirroring does not depend on the number of tries below.
+  // Mirroring is drawn first, so that it does not depend on the number of tries below.
   placement.mirrored = options.flip && draws.Below(2) == 1;
   switch (options.crop) {
     case CropMode::kNone:

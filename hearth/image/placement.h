@@ -24,8 +24,8 @@ struct Placement {
 // Random choices depend only on `seed`. height and width must be positive.
 Placement Place(const ImageOptions& options, int64_t height, int64_t width, uint64_t seed);
 
-// Converts a placement to one in the image reduced by `factor`, which has `size` pixels along this
-// side.
+// Converts a placement in an image to that in the image reduced by `factor`. The reduced image has
+// `size` pixels along this side.
 AxisPlacement Reduce(const AxisPlacement& axis, int64_t factor, int64_t size);
 
 }  // namespace hearth::image

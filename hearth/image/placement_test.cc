@@ -52,8 +52,9 @@ TEST(Place, AtRandomIsWithinTheLimitsOfAreaAndRatio) {
     wide += ratio > 1;
     mirrored += placement.mirrored;
   }
-  // torchvision 0.29 has 0.432 and 0.578. The mean area is below the middle of its range, and wide
-  // crops are more frequent, because large and narrow crops often do not fit and are rejected.
+  // torchvision 0.29 has a mean area of 0.432 and a fraction of 0.578 of wide crops. The mean area
+  // is below the middle of its range, and wide crops are more frequent, because large and narrow
+  // crops often do not fit and are rejected.
   EXPECT_NEAR(area / kDraws, 0.432, 0.02);
   EXPECT_NEAR(mirrored, kDraws / 2, 100);
   EXPECT_NEAR(wide, kDraws * 0.578, 80);

@@ -16,8 +16,8 @@ constexpr unsigned char kUnread[] =
     "tEXt\0zTXt\0iTXt\0sPLT\0eXIf\0hIST\0tIME\0pCAL\0sCAL\0oFFs\0pHYs\0bKGD";
 constexpr int kUnreadCount = sizeof(kUnread) / 5;
 
-// As in jpeg_decoder.h, an error leaves libpng's C frames through longjmp, which must not skip an
-// object with a destructor.
+// The bytes that libpng has not read yet, and its error message. As in jpeg_decoder.h, an error
+// leaves libpng's C frames through longjmp, which must not skip an object with a destructor.
 struct Source {
   const char* data;
   size_t left;
@@ -79,7 +79,7 @@ class PngDecoder {
       png_set_gray_to_rgb(png_);
       if (!red_first) png_set_bgr(png_);
     }
-    // Must precede png_read_update_info, which fixes the size of a row.
+    // This call must precede png_read_update_info, which fixes the size of a row.
     png_set_interlace_handling(png_);
     png_read_update_info(png_, info_);
     return true;

@@ -58,8 +58,8 @@ class JpegRegionReader final : public RegionReader {
   }
 
   void Finish() override {
-    // Does not decode the lines below the region only to check that the file is complete. In most
-    // files, the end marker shows it.
+    // Lines below the region are not decoded only to check that the file is complete: in most
+    // files, the end marker shows that.
     const int64_t left = decoder_.line_count() - decoder_.next_line();
     if (left == 0) {
       RequireJpeg(decoder_.Finish(), decoder_);
@@ -79,7 +79,8 @@ class JpegRegionReader final : public RegionReader {
   const uint8_t* wanted_ = nullptr;
 };
 
-// Decodes the whole file, because rows of a PNG file depend on earlier rows and may be interlaced.
+// Reads a region of a PNG file. Decodes the whole file, because rows of a PNG file depend on
+// earlier rows and may be interlaced.
 class PngRegionReader final : public RegionReader {
  public:
   PngRegionReader(std::string_view bytes, ReaderMemory* memory) : memory_(memory) {

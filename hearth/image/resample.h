@@ -11,8 +11,8 @@
 
 namespace hearth::image {
 
-// For one side of an image, the weights of the source pixels for each output pixel. The object can
-// be reused: Build() replaces the weights.
+// The weights of the source pixels for each output pixel, along one side of an image. The object
+// can be reused: Build() replaces the weights.
 class ResampleTable {
  public:
   // Pads weights with zeros to a multiple of `group`. With `mirrored`, the order of the outputs is

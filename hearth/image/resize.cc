@@ -13,7 +13,7 @@ namespace {
 constexpr int kWeightBits = 11;
 constexpr int kWeightOne = 1 << kWeightBits;
 
-// An output pixel is interpolated between the source pixels `first` and `second`.
+// The source pixels `first` and `second` between which an output pixel is interpolated.
 struct Tap {
   int64_t first, second;
   int first_weight, second_weight;
@@ -52,7 +52,7 @@ void ResizeRow(const uint8_t* row, const std::vector<Tap>& taps, int64_t channel
 // The shifts keep each product within 32 bits and round the sum to the nearest gray level.
 uint8_t Blend(int upper, int upper_weight, int lower, int lower_weight) {
   // Rows have 8 + 11 bits and weights 11. Dropping 4 bits before the product and 16 after it leaves
-  // 8 + 2.
+  // 8 + 2 bits.
   const int sum = ((upper_weight * (upper >> 4)) >> 16) + ((lower_weight * (lower >> 4)) >> 16);
   return static_cast<uint8_t>((sum + 2) >> 2);
 }

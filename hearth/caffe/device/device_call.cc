@@ -9,8 +9,8 @@ namespace hearth::device {
 at::Tensor Call::operand(int i) const {
   if (at(i).type == HearthDeviceValue::kTensor) return tensor(i);
   at::Tensor number = c10::scalar_to_tensor(scalar(i));
-  // Marks the number as ATen marks numbers from Python, so that it does not promote the other
-  // operand's type.
+  // Marks the number as a wrapped number, as ATen does with numbers from Python, so that it does
+  // not promote the other operand's type.
   number.unsafeGetTensorImpl()->set_wrapped_number(true);
   return number;
 }

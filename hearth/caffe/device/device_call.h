@@ -62,7 +62,7 @@ using Operation = void (*)(Call&);
 using Table = std::array<Operation, HEARTH_OP_COUNT>;
 const Table& TheTable();
 
-// Each function fills its part of the table.
+// Each function below adds one group of operations to the library's table.
 void AddElementwise(Table& table);
 void AddValues(Table& table);
 void AddLayers(Table& table);

@@ -22,8 +22,8 @@ std::filesystem::path Folder() {
 }
 
 // Loads PyTorch's CUDA library, which is in the same folder as the CPU library and registers
-// itself. ATen checks for CUDA only once, for example in the first convolution, so it is loaded
-// before that.
+// itself. ATen checks for CUDA only once, for example in the first convolution, so this library
+// must be loaded earlier.
 int64_t CountCuda() {
   const std::filesystem::path file = Folder() / "libtorch_cuda.so";
   if (!std::filesystem::exists(file)) return 0;
@@ -39,8 +39,8 @@ c10::impl::VirtualGuardImpl Cuda() { return c10::impl::VirtualGuardImpl(at::kCUD
 
 at::Device CudaDevice(int64_t index) { return {at::kCUDA, static_cast<at::DeviceIndex>(index)}; }
 
-// The stream's CUDA handle. Before torch 2.8, only PyTorch's class CUDAStream provides it, whose
-// single member is the Stream.
+// Provides the stream's CUDA handle. Before torch 2.8, only PyTorch's class CUDAStream provides the
+// handle; its single member is the Stream.
 template <typename Stream>
 void* NativeHandle(const Stream& stream) {
   if constexpr (requires { stream.native_handle(); }) {
@@ -69,7 +69,7 @@ void AddDevices(Table& table) {
   };
   table[HEARTH_OP_use_fastest_algorithms] = [](Call&) {
     at::globalContext().setDeterministicCuDNN(false);
-    // cuDNN measures its algorithms for each new shape and keeps the fastest.
+    // Lets cuDNN measure its algorithms for each new shape and keep the fastest.
     at::globalContext().setBenchmarkCuDNN(true);
   };
   table[HEARTH_OP_synchronize] = [](Call& c) {
@@ -83,7 +83,7 @@ void AddDevices(Table& table) {
     c.GiveInteger(Cuda().exchangeDevice(CudaDevice(c.integer(0))).index());
   };
   table[HEARTH_OP_library_folder] = [](Call& c) {
-    // Static, because the caller reads the text after the call.
+    // The name is static, because the caller reads it after the call.
     static const std::string folder = Folder();
     c.GivePointer(const_cast<char*>(folder.c_str()));
   };

@@ -6,18 +6,18 @@
 namespace hearth::device {
 namespace {
 
-// name(x) or name_out(out, x)
+// Defines an operation on one operand: name_out(out, x), or name(x) without `out`.
 #define HEARTH_OF_ONE(name)                                                                      \
   table[HEARTH_OP_##name] = [](Call& c) {                                                        \
     c.has(0) ? void(at::name##_out(c.tensor(0), c.tensor(1))) : c.Return(at::name(c.tensor(1))); \
   }
-// The operands are two tensors, or a tensor and a number.
+// Defines an operation on two operands: two tensors, or a tensor and a number.
 #define HEARTH_OF_TWO(name)                                                  \
   table[HEARTH_OP_##name] = [](Call& c) {                                    \
     c.has(0) ? void(at::name##_out(c.tensor(0), c.operand(1), c.operand(2))) \
              : c.Return(at::name(c.operand(1), c.operand(2)));               \
   }
-// The number multiplies the second operand.
+// Defines an operation on two operands and a number that multiplies the second operand.
 #define HEARTH_OF_TWO_WITH_NUMBER(name)                                                   \
   table[HEARTH_OP_##name] = [](Call& c) {                                                 \
     c.has(0) ? void(at::name##_out(c.tensor(0), c.operand(1), c.operand(2), c.scalar(3))) \

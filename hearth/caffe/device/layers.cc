@@ -61,8 +61,9 @@ void AddConvolution(Table& table) {
   };
 }
 
-// These are the functions that autograd calls. They also return which implementation (cuDNN's or
-// ATen's) was used and its reserve, with which the gradient calls the same implementation.
+// Adds the functions that autograd calls for batch normalization. They also return which
+// implementation (cuDNN's or ATen's) was used and its reserve buffer, so that the gradient can call
+// the same implementation.
 void AddNormalization(Table& table) {
   table[HEARTH_OP__batch_norm_impl_index] = [](Call& c) {
     const auto [y, mean, inverse, reserve, implementation] = at::_batch_norm_impl_index(
@@ -93,7 +94,8 @@ void AddNormalization(Table& table) {
   };
 }
 
-// Updates all parameters of the net by a few kernels, instead of one kernel per parameter.
+// Adds ATen's _foreach functions, which update all parameters of the net by a few kernels instead
+// of one kernel per parameter.
 void AddUpdates(Table& table) {
   table[HEARTH_OP__foreach_add_] = [](Call& c) {
     at::_foreach_add_(c.tensors(0), c.tensors(1), c.scalar(2));
@@ -105,7 +107,8 @@ void AddUpdates(Table& table) {
   table[HEARTH_OP__foreach_sign] = [](Call& c) { c.Return(at::_foreach_sign(c.tensors(0))); };
   table[HEARTH_OP__foreach_sub_] = [](Call& c) { at::_foreach_sub_(c.tensors(0), c.tensors(1)); };
   table[HEARTH_OP_linalg_vector_norm] = [](Call& c) {
-    // In double precision, because the squares of millions of gradients are summed.
+    // The norm is computed in double precision, because it sums the squares of millions of
+    // gradients.
     const at::Tensor norm =
         at::linalg_vector_norm(c.tensor(0), 2, c10::nullopt, false, at::kDouble);
     c.GiveNumber(norm.item<double>());

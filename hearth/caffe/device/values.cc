@@ -47,7 +47,7 @@ void AddViews(Table& table) {
 }
 
 void AddNew(Table& table) {
-  // arange and full create their tensor on the first argument's device, and full with its type.
+  // arange and full create their tensor on the device of argument 0; full also uses its type.
   table[HEARTH_OP_arange] = [](Call& c) {
     c.Return(at::arange(c.integer(1), c.tensor(0).options().dtype(at::kLong)));
   };
@@ -59,7 +59,7 @@ void AddNew(Table& table) {
   table[HEARTH_OP_full] = [](Call& c) {
     c.Return(at::full(c.integers(1), c.scalar(2), c.tensor(0).options()));
   };
-  // Created on the CPU, then copied, because the list belongs to the caller.
+  // `longs` copies the caller's list to a tensor on the CPU, then to the device.
   table[HEARTH_OP_longs] = [](Call& c) {
     c.Return(at::tensor(c.integers(0), at::kLong).to(DeviceOf(c.integer(1), c.integer(2))));
   };

@@ -30,8 +30,8 @@ void AddRowsOnThreads(const float* rows, int64_t count, int64_t size, float* sum
   const int64_t threads = ThreadCount();
   thread_local std::vector<float> of_threads;
   of_threads.assign(static_cast<size_t>(threads * size), 0.f);
-  // A pointer, because inside the loop the name of a thread_local variable refers to another
-  // variable in each thread.
+  // The threads use this pointer, because in each of them the name of the thread_local variable
+  // of_threads refers to a different vector.
   float* parts = of_threads.data();
   ParallelFor(0, count, kMinBiasValues / size + 1, [&](int64_t begin, int64_t end) {
     AddRows(rows + begin * size, end - begin, size, parts + ThreadNumber() * size);
@@ -44,8 +44,9 @@ void AddRowsOnThreads(const float* rows, int64_t count, int64_t size, float* sum
 void AddRows(const float* rows, int64_t count, int64_t size, float* sums) {
   // Treats several short rows as one long row, because a loop over a few values is slow.
   if (size <= kLongRow / 2 && count * size > kLongRow) {
-    // One long row consists of `together` rows, and its sums are `together` rows of sums. The last
-    // rows, fewer than `together`, are added one by one.
+    // A long row consists of `together` short rows, so the sum of all long rows consists of
+    // `together` partial sums. The remaining short rows, fewer than `together`, are added one by
+    // one.
     const int64_t together = kLongRow / size;
     std::array<float, kLongRow> of_long_rows = {};
     const int64_t long_rows = count / together;

@@ -13,7 +13,7 @@ namespace {
 constexpr int64_t kBlock = 16;  // block size of oneDNN
 constexpr int64_t kChunk =
     256'000;  // values per thread in gathered windows, which fit in a core's cache
-constexpr int64_t kLeastChannels = 8;  // with fewer, runs are too short to gather efficiently
+constexpr int64_t kLeastChannels = 8;  // with fewer channels, runs are too short to gather quickly
 
 int64_t RoundedUp(int64_t n) { return (n + kBlock - 1) / kBlock * kBlock; }
 
@@ -40,9 +40,9 @@ ChannelsLastConvolution::ChannelsLastConvolution(const Spec& spec)
       positions_(spec.output[0] * spec.output[1]),
       window_(spec.kernel[0] * spec.kernel[1] * spec.channels) {}
 
-// Allocates the buffers of all threads before they start, because each thread uses the buffer with
-// its ThreadNumber(). A batch that fits in one chunk runs on the calling thread, and its matrix
-// product then uses all threads.
+// Calls f for each chunk of the batch. Allocates the buffers of all threads before they start,
+// because each thread uses the buffer with its ThreadNumber(). A batch that fits in one chunk runs
+// on the calling thread, and its matrix product then uses all threads.
 template <typename Function>
 void ChannelsLastConvolution::ForEachChunk(Function f) {
   const int64_t most = std::min(spec_.batch, ImagesPerChunk(positions_ * window_));

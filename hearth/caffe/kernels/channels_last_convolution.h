@@ -13,8 +13,8 @@ class ChannelsLastConvolution {
  public:
   using Spec = OnednnConvolution::Spec;
 
-  // Returns true if this is faster than oneDNN, which computes in blocks of 16 channels and
-  // outputs. It is faster if much of those blocks would be empty.
+  // Returns true if this class is faster than oneDNN, which computes in blocks of 16 channels and
+  // outputs. The class is faster if large parts of those blocks would be empty.
   static bool Pays(const Spec& spec);
   explicit ChannelsLastConvolution(const Spec& spec);
 

@@ -9,11 +9,11 @@
 namespace hearth::caffe {
 namespace {
 
-// Vectors of the channels that are processed together for one window, in registers. If the vector
-// is wider than the CPU's, the compiler splits it.
+// Vectors that hold the channels that are processed together for one window, in registers. The
+// compiler splits a vector that is wider than the CPU's.
 template <int kWidth>
 struct Lanes {
-  // GCC drops the attribute from an alias, but not from a typedef.
+  // These are typedefs, because GCC drops the attribute vector_size from an alias (`using`).
   typedef float Floats __attribute__((vector_size(kWidth * sizeof(float))));
   typedef int32_t Ints __attribute__((vector_size(kWidth * sizeof(int32_t))));
   static_assert(sizeof(Floats) == kWidth * sizeof(float) && sizeof(Ints) == sizeof(Floats));
@@ -40,7 +40,7 @@ struct ChannelsLastPooling::Block {
   int64_t out;       // index of the block's first output value
   float divisor;     // divisor of an average
 
-  // Calls f(pixel, index of the block's first value in it) for each pixel of the window.
+  // Calls f(pixel, index of the block's first value in this pixel) for each pixel of the window.
   template <typename Function>
   HEARTH_INLINE void ForEachPixel(Function f) const {
     for (int64_t i = rows.begin; i < rows.end; ++i) {
@@ -81,12 +81,14 @@ HEARTH_FOR_EACH_CPU void ChannelsLastPooling::Max(const float* x, float* y, int3
   ForEachBlock([&](const Block& block, auto lanes) HEARTH_INLINE_LAMBDA {
     typename decltype(lanes)::Floats best = {}, value;
     typename decltype(lanes)::Ints where = {};
-    // A vector cannot be constructed from a scalar, but a scalar operand applies to all lanes.
+    // `best` and `where` are vectors of zeros here. A vector cannot be constructed from a scalar,
+    // but subtracting a scalar applies to all lanes.
     best -= FLT_MAX;
     where -= 1;
     block.ForEachPixel([&](int32_t pixel, int64_t at) HEARTH_INLINE_LAMBDA {
       Load(value, x + at);
-      // False for equal values, so the first one is chosen, and for NaN, which is never chosen.
+      // `better` is false for equal values, so the first one is chosen, and for NaN, which is never
+      // chosen.
       const auto better = value > best;
       best = better ? value : best;
       where = better ? pixel - decltype(where){} : where;

@@ -20,7 +20,8 @@ struct ChannelsLastPooling {
   void Max(const float* x, float* y, int32_t* chosen) const;
   void Average(const float* x, float* y) const;
 
-  // Gradients, which overwrite dx. `chosen` is the result of Max().
+  // These functions overwrite dx with the gradient of Max() or Average(). `chosen` is the result of
+  // Max().
   void GradientAt(const float* dy, const int32_t* chosen, float* dx) const;
   void AverageGradient(const float* dy, float* dx) const;
 

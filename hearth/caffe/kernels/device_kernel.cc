@@ -38,14 +38,15 @@ struct Compiler {
   std::string problem;  // why the functions are unavailable, or empty
 };
 
-// A stub library of PyTorch, which loads both libraries from their folders in PyTorch's wheels.
+// Returns the path of PyTorch's stub library, which loads NVRTC and the CUDA driver.
 std::string StubFile() {
   const void* folder = CallDevice(HEARTH_OP_library_folder, {}).values[0].pointer;
   return std::filesystem::path(static_cast<const char*>(folder)) / "libcaffe2_nvrtc.so";
 }
 
 // NVRTC opens libnvrtc-builtins by its file name alone, and the loader may not search the wheel's
-// folder. It finds a library that is already loaded, so this function loads it first.
+// folder. The loader does find a library that is already loaded, so this function loads
+// libnvrtc-builtins in advance.
 void LoadBuiltins(const void* function_of_nvrtc) {
   Dl_info nvrtc{};
   if (function_of_nvrtc == nullptr || dladdr(function_of_nvrtc, &nvrtc) == 0) return;
@@ -147,7 +148,7 @@ class CurrentDevice {
   ~CurrentDevice() {
     try {
       Enter(before_);
-    } catch (const TensorError&) {  // the next use of that device reports the error
+    } catch (const TensorError&) {  // the next use of the previous device reports the error
     }
   }
   CurrentDevice(const CurrentDevice&) = delete;
@@ -164,8 +165,9 @@ class CurrentDevice {
 }  // namespace
 
 void* DeviceKernel::Find(const Device& device) {
-  // Locked while the kernel is compiled (some hundred milliseconds), so that other threads that
-  // need it wait. A failure leaves a null entry, so that it is logged once and not retried.
+  // The mutex is locked while the kernel is compiled (some hundred milliseconds), so that other
+  // threads that need the kernel wait. A failure leaves a null entry, so that it is logged once and
+  // not retried.
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto [entry, is_new] = functions_.try_emplace(device.index, nullptr);
   if (!is_new) return entry->second;
@@ -183,9 +185,9 @@ bool DeviceKernel::Launch(const Device& device, const Grid& grid, std::vector<vo
   const CurrentDevice guard(device.index);
   void* function = Find(device);
   if (function == nullptr) return false;
-  // ATen's stream, so that the kernel runs after the operations submitted before it. The driver
-  // copies the arguments during the call. Failures inside the kernel are reported by a later
-  // operation that waits for it.
+  // The kernel is launched on ATen's stream, so that it runs after the operations submitted before
+  // it. The driver copies the arguments during the call. Failures inside the kernel are reported by
+  // a later operation that waits for the kernel.
   void* stream =
       CallDevice(HEARTH_OP_current_stream, {DeviceInteger(device.index)}).values[0].pointer;
   const int result = TheCompiler().launch(

@@ -12,7 +12,8 @@
 
 namespace hearth::caffe {
 
-// Thread-safe. Each kernel is created once per process and never destroyed.
+// A CUDA kernel and its source. Thread-safe. Each kernel is created once per process and never
+// destroyed.
 class DeviceKernel {
  public:
   // `source` defines `extern "C" __global__ void name(...)`.

@@ -11,7 +11,7 @@ namespace hearth::caffe {
 // Class labels on a device, for the losses and Accuracy.
 struct DeviceLabels {
   Tensor index;       // int64, outer x 1 x inner; 0 for ignored labels
-  Tensor ignored;     // bool, the same shape
+  Tensor ignored;     // bool, in the shape of index
   int64_t valid = 0;  // number of labels that are not ignored
 
   // Throws kInvalidArgument if a label in the host's copy is not a class.

@@ -3,8 +3,8 @@
 namespace hearth::caffe {
 namespace {
 
-// ATen's number of windows. When rounding up, ATen drops a last window that would begin after the
-// image and its leading padding.
+// Returns ATen's number of windows along an axis. When rounding up, ATen drops a last window that
+// would begin after the image and its leading padding.
 int64_t AtenOutputs(const PoolingAxis& axis, bool rounds_up) {
   const int64_t room = axis.inputs + 2 * axis.pad - axis.kernel;
   if (room < 0) return 0;
@@ -25,9 +25,9 @@ std::optional<DevicePooling> DevicePooling::Of(PoolingParameter::PoolMethod meth
   // ATen rejects padding larger than half of the kernel.
   const bool padding = 2 * rows.pad <= rows.kernel && 2 * columns.pad <= columns.kernel;
   if (method == PoolingParameter::STOCHASTIC || !padding) return std::nullopt;
-  // Caffe drops such a last window only if there is padding, but in both rounding modes, so its
-  // number of windows may equal neither of ATen's. If a rounding mode yields Caffe's number, its
-  // windows are the same as Caffe's.
+  // If there is padding, Caffe drops a last window that would begin after the image, in either
+  // rounding mode. Its number of windows may therefore differ from both of ATen's. If ATen yields
+  // Caffe's number in one of the rounding modes, the windows are the same as Caffe's.
   if (!fits(true) && !fits(false)) return std::nullopt;
   DevicePooling pooling;
   pooling.is_max_ = method == PoolingParameter::MAX;

@@ -24,7 +24,7 @@ namespace {
 using dnnl::memory;
 using Type = memory::data_type;
 
-// The sum of more products of 127 * 127 may not fit in 32 bits.
+// The largest number of products of up to 127 * 127 whose sum always fits in 32 bits.
 constexpr int64_t kMostProducts = std::numeric_limits<int32_t>::max() / (127 * 127);
 constexpr int64_t kInt8Grain = 16384;  // minimum number of values per thread
 
@@ -58,8 +58,9 @@ void ForEachRow(Value* values, int64_t rows, int64_t size, const Function& f) {
 struct Int8Product::Primitives {
   using Make = std::function<dnnl::primitive_desc_base(const memory::desc& x)>;
 
-  // Inputs without negative values use a uint8 kernel, which is faster in oneDNN. Both kernels use
-  // only the values [0, 127] for them, so the results are the same.
+  // A oneDNN kernel for one type of x: uint8, which is faster, for inputs without negative values,
+  // or int8. Both kernels represent such inputs by the values [0, 127], so the results are the
+  // same.
   struct Kernel {
     dnnl::primitive_desc_base desc;
     OnednnPrimitive primitive;
@@ -89,9 +90,8 @@ struct Int8Product::Primitives {
     return true;
   }
 
-  // Quantizes the weights and packs them for a kernel. Each output has one scale, from its largest
-  // magnitude. The other kernel gets no weights, because each kernel packs them in a different
-  // order.
+  // Quantizes the weights, with one scale per output from its largest magnitude, and packs them for
+  // `kernel`. Does not set the other kernel's weights, which are packed in a different order.
   void TakeWeights(const Tensor& w, Kernel* kernel) {
     const int64_t outputs = static_cast<int64_t>(w_scales.size()), size = w.numel() / outputs;
     const Tensor dense = w.contiguous();
@@ -129,8 +129,9 @@ struct Int8Product::Primitives {
   memory TakeImages(const Tensor& values, Kernel* kernel) {
     const int64_t rows = values.size(0), size = values.numel() / rows;
     const bool is_signed = kernel == &kernels[1];
-    // Rounds in the order of the float32 values; oneDNN then reorders them for the kernel. In both
-    // layouts of a blob, the batch axis comes first, so the bytes of an image are contiguous.
+    // Values are rounded in the order of the float32 values; oneDNN then reorders them for the
+    // kernel. In both layouts of a blob, the batch axis comes first, so the bytes of an image are
+    // contiguous.
     const memory::desc layout(values.sizes(), is_signed ? Type::s8 : Type::u8, values.strides());
     const memory rounded = OnednnScratchMemory(layout, OnednnScratch::kRounded);
     auto* bytes = static_cast<int8_t*>(rounded.get_data_handle());

@@ -14,8 +14,8 @@ namespace hearth::caffe {
 // to one layer and its thread. Failures are hearth::Error.
 class Int8Product {
  public:
-  // Returns false, and logs it once, if oneDNN cannot use VNNI instructions. Without them, int8 is
-  // no faster than float32, and oneDNN halves the weights for inputs with negative values.
+  // Returns true if oneDNN can use VNNI instructions; otherwise logs a warning once. Without VNNI,
+  // int8 is no faster than float32, and oneDNN halves the weights for inputs with negative values.
   static bool IsSupported();
   // Returns null if int8 is not supported, if oneDNN has no fast kernel for these sizes, or if a
   // sum has too many products for 32 bits (more than 133,144). The caller then computes in float32.

@@ -14,7 +14,8 @@ constexpr float kLargest = 127.f;       // largest magnitude in int8
 constexpr float kNearlyZero = 1e-30f;   // the inverse of a smaller scale would be infinite
 constexpr float kToWhole = 12582912.f;  // 1.5 * 2^23: adding it rounds to an integer
 
-// The minimum and the maximum of the values and 0. `zero` is NaN if a value is not finite.
+// The smallest and largest of a row's values and 0. `zero` is the sum of x * 0, which is NaN if a
+// value is not finite.
 struct Bounds {
   float least = 0, largest = 0, zero = 0;
 

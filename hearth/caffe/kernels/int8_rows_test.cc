@@ -30,7 +30,7 @@ TEST(Int8Rows, TheLargestMagnitudeBecomes127) {
   EXPECT_THAT(Quantized({254, -254, 0}, 2), ElementsAre(127, -127, 0));
 }
 
-// Covers more values than are compared at a time.
+// Tests counts around 32, the number of values that are compared at a time.
 TEST(Int8Rows, EachValueCounts) {
   for (const size_t count : {1, 31, 32, 33, 100}) {
     for (size_t at = 0; at < count; ++at) {

@@ -123,7 +123,8 @@ class Arguments {
   std::vector<void*> list_;
 };
 
-// Returns true if the kernels support these arrays. Otherwise the caller launches each product.
+// Returns true if the kernels support these arrays. Otherwise the caller launches each product
+// separately.
 bool Takes(const DeviceLstmArrays& a) {
   return a.weight.device().is_cuda() && a.size <= kMaxOutputs && a.rows > 0 && a.steps > 0;
 }
@@ -133,9 +134,9 @@ bool Takes(const DeviceLstmArrays& a) {
 bool LstmForward(const DeviceLstmArrays& a, const Tensor& first) {
   static auto* const kernel = new DeviceKernel("hearth_lstm_forward", kForward);
   if (!Takes(a)) return false;
-  // Transposed, so that adjacent threads read adjacent weights: thread j of the forward kernel
-  // reads column j. The copy may be released while the kernel still runs, because ATen's allocator
-  // reuses memory in stream order.
+  // The weight is transposed, so that adjacent threads read adjacent weights: thread j of the
+  // forward kernel reads column j. The copy may be released while the kernel still runs, because
+  // ATen's allocator reuses memory in stream order.
   const Tensor transposed = a.weight.t().contiguous();
   Arguments arguments(a);
   for (const Tensor& tensor :

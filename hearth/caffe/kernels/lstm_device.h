@@ -19,8 +19,9 @@ struct DeviceLstmArrays {
   Tensor carried;   // T x N x H
 };
 
-// Returns false on other devices and for more than 256 outputs, whose products are large enough to
-// be launched one by one. `first` contains the hidden values before step 0, N x H.
+// Returns false if the arrays are not on a CUDA device, or for more than 256 outputs, whose
+// products are large enough to be launched one by one. `first` contains the hidden values before
+// step 0, N x H.
 bool LstmForward(const DeviceLstmArrays& arrays, const Tensor& first);
 
 // Computes the gradients of the gates' sums, T x N x 4H, from the gradients of the hidden values.

@@ -5,8 +5,8 @@
 
 namespace hearth::caffe {
 
-// `gates` contains i, f, o and g of each row, one after another. All other arrays are rows x size,
-// except cont.
+// The arrays of one step. `gates` contains i, f, o and g of each row, one after another. All other
+// arrays are rows x size, except cont.
 struct LstmStep {
   int64_t rows, size;
   const float* cont;    // one per row: 0 resets the previous step's cells

@@ -64,8 +64,8 @@ TEST(LstmStepTest, TheFirstStepOfASequenceIgnoresItsCells) {
   }
 }
 
-// Compares each gradient with the change of the sum of all hidden values and cells when that gate's
-// sum changes.
+// Compares the gradient of each gate's sum with a finite difference of the objective, the sum of
+// all hidden values and cells.
 TEST(LstmStepTest, TheGradientIsThatOfTheForwardPass) {
   constexpr int64_t kSize = 5;
   constexpr float kStep = 1e-2F;

@@ -28,7 +28,8 @@ struct Kind {
   bool has_bias, adds;
   int threads;
 
-  // An axis of size 1 has an arbitrary stride, and oneDNN rejects some values, so it is normalized.
+  // The stride of an axis of size 1 is arbitrary, and oneDNN rejects some values, so such a stride
+  // is normalized.
   static Axes Of(const Tensor& m) {
     const int64_t rows = m.size(0), columns = m.size(1);
     const int64_t column = columns == 1 ? 1 : m.stride(1);
@@ -98,7 +99,7 @@ Tensor DenseAlongAnAxis(const Tensor& m) {
 
 void RunOnHost(const Tensor& a, const Tensor& b, const Tensor& bias, const Tensor& c, bool adds) {
   if (c.numel() == 0) return;
-  // c has values, so the inner axis is empty.
+  // c has values, so if `a` has none, the inner axis is empty.
   if (a.numel() == 0) {  // empty sums
     if (!adds) c.zero_();
     if (bias.defined()) c.add_(bias);

@@ -8,7 +8,7 @@
 namespace hearth::caffe {
 
 // All matrices have two axes, in any memory order. Each thread caches its prepared kernels, so
-// calls should repeat their shapes.
+// callers should reuse the same shapes.
 
 // c = a b, plus `bias` (one per column) if defined.
 void Multiply(const Tensor& a, const Tensor& b, const Tensor& bias, const Tensor& c);

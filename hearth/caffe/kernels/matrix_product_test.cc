@@ -110,7 +110,7 @@ TEST(MatrixProducts, CanBeComputedByThreadsThatEnd) {
   }
 }
 
-// Happens if the minibatch size keeps changing.
+// The cache reaches its limit if the minibatch size keeps changing.
 TEST(MatrixProducts, CanHaveMoreShapesThanAreCached) {
   const Tensor b = Randn({9, 5});
   for (int64_t rows = 1; rows <= 1500; ++rows) {

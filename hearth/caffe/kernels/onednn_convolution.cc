@@ -59,7 +59,8 @@ struct OnednnConvolution::Primitives {
     forward = OnednnPrimitive(forward_desc);
   }
 
-  // Called in the first backward pass, because a net that only runs forward needs neither.
+  // MakeBackwardData() and MakeBackwardWeights() are called in the first backward pass, because a
+  // net that only runs forward needs neither primitive.
   void MakeBackwardData() {
     const BackwardData::primitive_desc desc(
         OnednnEngine(), dnnl::algorithm::convolution_direct, dx, w, dy, spec.stride, shape.dilation,
@@ -80,8 +81,8 @@ struct OnednnConvolution::Primitives {
   memory::desc x, dx, y, dy, w, dw, b, plain_w, backward_w, diff_w;
   Forward::primitive_desc forward_desc;
   OnednnPrimitive forward, backward_data, backward_weights;
-  // One per argument and direction. x_in and dy_in each serve two primitives, which use the same
-  // layout.
+  // One reorder per argument and direction. x_in and dy_in each serve two primitives, which use the
+  // same layout.
   std::optional<Reordered> x_in, y_out, w_in, dy_in, dx_out, backward_w_in, dw_out, dw_added;
 };
 
@@ -96,8 +97,8 @@ const OnednnConvolution::Spec& OnednnConvolution::spec() const { return primitiv
 void OnednnConvolution::Forward(const Tensor& x, const Tensor& w, const Tensor& b, Tensor& y) {
   Primitives& p = *primitives_;
   Guarded("forward", p.spec, [&] {
-    // All layers of a thread share the scratch memory, so each of the three arguments uses another
-    // kind.
+    // All layers of a thread share the scratch memory, so each of the three arguments uses a
+    // different kind of buffer.
     Reordered& x_in = Reordered::Cached(p.x_in, OnednnScratch::kImage, OnednnLayout(x), p.x);
     Reordered& w_in = Reordered::Cached(p.w_in, OnednnScratch::kWeights, p.plain_w,
                                         p.forward_desc.weights_desc());
@@ -133,7 +134,7 @@ void OnednnConvolution::BackwardWeights(const Tensor& x, const Tensor& dy, float
     Reordered& x_in = Reordered::Cached(p.x_in, OnednnScratch::kImage, OnednnLayout(x), p.x);
     Reordered& dy_in = Reordered::Cached(p.dy_in, OnednnScratch::kOutput, OnednnLayout(dy), p.dy);
     const bool adds = beta != 0;
-    // A reorder primitive either adds or overwrites, so there are two.
+    // A reorder primitive either adds or overwrites, so there are two: dw_added and dw_out.
     Reordered& dw_out = Reordered::Cached(adds ? p.dw_added : p.dw_out, OnednnScratch::kWeights,
                                           p.diff_w, p.plain_w, adds);
     p.backward_weights.Execute({{DNNL_ARG_SRC, x_in.Take(x)},

@@ -39,8 +39,8 @@ inline dnnl::memory::desc OnednnLayout(const Tensor& t) {
 // Purposes of scratch memory: no call needs two buffers of one kind.
 enum class OnednnScratch { kImage, kWeights, kOutput, kPrimitive, kRounded };
 
-// One buffer per kind, shared by all layers of a thread, because values are not used after the call
-// that wrote them.
+// Returns the thread's buffer of a kind. All layers of the thread share it, because no layer uses
+// its values after the call that wrote them.
 inline dnnl::memory OnednnScratchMemory(const dnnl::memory::desc& desc, OnednnScratch kind) {
   thread_local std::array<Tensor, 5> buffers;
   Tensor& buffer = buffers[static_cast<size_t>(kind)];

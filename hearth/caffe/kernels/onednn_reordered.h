@@ -7,8 +7,8 @@
 
 namespace hearth::caffe {
 
-// Converts between the caller's layout or type and the primitive's through scratch memory, if they
-// differ.
+// Converts between the caller's layout or type and the primitive's; if they differ, the converted
+// values are in scratch memory.
 class OnednnReordered {
  public:
   OnednnReordered(OnednnScratch role, const dnnl::memory::desc& from, const dnnl::memory::desc& to,

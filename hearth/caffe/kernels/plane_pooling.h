@@ -18,8 +18,9 @@ struct PlanePooling {
   // empty window has value -FLT_MAX.
   void Max(const float* x, float* y, int32_t* argmax) const;
   void Average(const float* x, float* y) const;
-  // Draws a value of each window, with a probability proportional to the value, by one random
-  // number in [0, 1) per window. Returns the values (0 for an empty window) and their indices.
+  // For each window, draws one of its values with a probability proportional to the value.
+  // `randoms` contains one number in [0, 1) per window. Returns the drawn values (0 for an empty
+  // window) and their indices.
   void Draw(const float* x, const float* randoms, float* y, int32_t* drawn) const;
   // Returns the expected values of Draw().
   void Expected(const float* x, float* y) const;

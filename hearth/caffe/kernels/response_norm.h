@@ -14,7 +14,8 @@ struct ResponseNorm {
   int64_t size;  // channels per sum, odd
   float k, alpha, beta;
 
-  // `pixels` pixels of `channels` values each. A pixel's intermediate values fit in the L1 cache.
+  // Input of `pixels` pixels with `channels` values each. A pixel's intermediate values fit in the
+  // L1 cache.
   struct Pixels {
     int64_t pixels, channels;
     const float* x;

@@ -15,7 +15,7 @@ std::vector<float> Wave(int64_t count) {
   return values;
 }
 
-// Covers fewer channels than a sum has, and more.
+// Tests fewer and more channels than a sum contains.
 TEST(ResponseNormTest, DividesByTheSquaresOfTheNeighbouringChannels) {
   for (const int64_t channels : {1, 3, 20}) {
     for (const float beta : {0.75F, 0.5F}) {

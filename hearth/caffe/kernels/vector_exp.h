@@ -10,7 +10,7 @@
 
 namespace hearth::caffe {
 
-// Relative error 1e-7; x is clamped to [-87, 88].
+// Returns e^x with a relative error of 1e-7; x is clamped to [-87, 88].
 HEARTH_INLINE float VectorExp(float x) {
   constexpr float kLog2E = 1.44269504f;
   // ln 2 as a sum. The first summand has few bits, so its product with an integer is exact.

@@ -10,14 +10,16 @@ namespace hearth::caffe {
 namespace {
 
 constexpr int64_t kGrain = 4096;   // minimum number of values per thread
-constexpr int64_t kFew = 16384;    // the same, for functions of one or two operations
+constexpr int64_t kFew = 16384;    // minimum per thread, for functions of one or two operations
 constexpr int64_t kLanes = 16;     // independent sums, which can be vectorized
 constexpr int64_t kColumns = 256;  // columns that a softmax over an inner axis computes together
-// Below this, VectorExp would return e^-87 (1.6e-38) instead of a smaller number.
+// The smallest argument of VectorExp. For a smaller one, it would return e^-87 (1.6e-38) instead of
+// a smaller number.
 constexpr float kLeastExponent = -87.f;
 
-// tanh x = 1 - 2 / (1 + e^2x) for |x| above 0.625, with the sign of x. Below, this difference loses
-// precision, so a series in x^2 is used. The formula and its limit are from Cephes's tanhf.
+// tanh x = 1 - 2 / (1 + e^2x) for |x| above 0.625, with the sign of x. For smaller |x|, this
+// difference loses precision, so a series in x^2 is used. The formula and its limit are from
+// Cephes's tanhf.
 HEARTH_INLINE float VectorTanh(float x) {
   const float size = std::fabs(x), square = x * x;
   const float by_exponential = 1.f - 2.f / (1.f + VectorExp(2.f * size));

@@ -16,7 +16,7 @@ std::vector<int64_t> PerAxis(std::string_view name, const std::vector<uint32_t>&
   Require(count <= 1 || count == axes, ErrorCode::kInvalidArgument,
           "{} has {} values, but the bottom has {} spatial axes: set one value, or one per axis",
           name, count, axes);
-  // If the field is not set, `fallback` is Caffe's default.
+  // `fallback` is Caffe's default for a field that is not set.
   if (count == 0) return std::vector<int64_t>(axes, fallback);
   if (count == 1) return std::vector<int64_t>(axes, values[0]);
   return {values.begin(), values.end()};
@@ -58,7 +58,8 @@ Window ReadWindow(const ConvolutionParameter& param, int64_t spatial_axes) {
             ErrorCode::kInvalidArgument,
             "kernel {}, stride {} and dilation {} of spatial axis {} must all be above 0",
             window.kernel[i], window.stride[i], window.dilation[i], i);
-    // Bounded, so that products of two of these numbers, as in OutputSize(), fit in 64 bits.
+    // These numbers are bounded, so that products of two of them, as in OutputSize(), fit in 64
+    // bits.
     Require(std::max({window.kernel[i], window.stride[i], window.pad[i], window.dilation[i]}) <=
                 kMaxBlobValues,
             ErrorCode::kInvalidArgument,

@@ -32,7 +32,7 @@ class AccuracyLayer : public Layer {
     if (on_device()) return ForwardOnDevice(bottom, top);
     const float* scores = bottom[0]->data_ptr();
     const float* labels = bottom[1]->data_ptr();
-    // Integers, because a float cannot count beyond 2^24.
+    // Counts are integers, because a float cannot count beyond 2^24.
     std::vector<int64_t> seen(layout_.classes), right(layout_.classes);
     for (int64_t i = 0; i < layout_.outer * layout_.inner; ++i) {
       const auto label = ClassLabel(labels, i, layout_.classes, ignored_);
@@ -69,7 +69,7 @@ class AccuracyLayer : public Layer {
     top[0]->device_data().copy_(right.sum() / seen);
     if (top.size() < 2) return;
     // Two histograms over the classes: all rows, and the correctly classified rows. An ignored row
-    // has index 0 and adds 0.
+    // has class index 0, and adds 0 to that class.
     const Tensor classes = labels.index.flatten();
     const Tensor none = device::full({layout_.classes}, 0, scores);
     const Tensor all = none.scatter_add(0, classes, counted.flatten());

@@ -1,4 +1,4 @@
-// Activation functions without learned parameters, except ReLU.
+// Activation functions without learned parameters. (ReLU is in relu.cc.)
 #include <cmath>
 
 #include "hearth/base/error.h"
@@ -180,8 +180,8 @@ class ClipLayer : public NeuronLayer {
   const float min_, max_;
 };
 
-// y = 1 above the threshold, else 0. It has no gradient: force_backward skips it, whereas Caffe
-// aborts.
+// y = 1 above the threshold, else 0. The layer has no gradient: force_backward skips the bottom,
+// whereas Caffe aborts.
 class ThresholdLayer : public NeuronLayer {
  public:
   ThresholdLayer(const LayerParameter& param, const NetContext& context)

@@ -21,8 +21,9 @@ class ArgMaxLayer : public Layer {
 
   LayerTraits traits() const override { return {.never_forced = {0}}; }
 
-  // If `axis` is set, the top contains positions or values. Otherwise rows are searched as a whole,
-  // and the top contains positions, followed by the values if requested.
+  // If `axis` is set, the top contains either positions or values (out_max_val). Otherwise each row
+  // is searched as a whole, and the top contains positions, followed by the values if out_max_val
+  // is set.
   void Reshape(const Blobs& bottom, const Blobs& top) override {
     const Blob& x = *bottom[0];
     Shape shape;
@@ -75,7 +76,7 @@ class ArgMaxLayer : public Layer {
 
  private:
   void ForwardOnDevice(Blob& bottom, Blob& top) const {
-    // Flipped, so that the stable sort puts the larger of two tied positions first.
+    // The classes are flipped, so that the stable sort puts the larger of two tied positions first.
     const auto [sorted, from_behind] = ClassView(bottom.device_data(), layout_)
                                            .flip(1)
                                            .sort(/*stable=*/true, /*dim=*/1, /*descending=*/true);

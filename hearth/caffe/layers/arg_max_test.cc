@@ -18,7 +18,8 @@ int64_t Best(const float* x, int64_t count, int64_t stride, int64_t k) {
   return -1;
 }
 
-// Reference for whole rows of 12 values: positions, followed by values if requested.
+// Reference of ArgMax for whole rows of 12 values: positions, followed by the values if `values` is
+// true.
 auto ArgMaxRowReference(int64_t top_k, bool values) {
   return [=](const Arrays& bottoms, const Arrays&) {
     const Array& x = bottoms[0];

@@ -29,8 +29,8 @@ class BatchNormLayer : public Layer, public Normalization {
 
   Gradients BackwardScaled(const Tensor& gradient, const Tensor& scale) override {
     // Calls ATen's gradient with the top as the input. The top has mean 0 and variance 1, so eps is
-    // 0, and the factor that normalized it is multiplied into the weight. The call also returns the
-    // gradients of scale and bias: the sums of gradient * top and of gradient.
+    // 0, and the factor that normalized the bottom is multiplied into the weight. The call also
+    // returns the gradients of scale and bias: the sums of gradient * top and of gradient.
     const Tensor weight = scale * factor_.squeeze(1);
     const auto [dx, d_scale, d_bias] = device::batch_norm_backward(
         statistics_, Channels(output_->device_data()), Channels(gradient), weight, zeros_, ones_);
@@ -162,8 +162,8 @@ class BatchNormLayer : public Layer, public Normalization {
       Tensor& sum = blobs_[i]->device_data();
       device::add_out(sum, now[i], sum, keep);
     }
-    // Moved out, because a second reference in statistics_ would keep the tensor's memory allocated
-    // for longer.
+    // The tensor is moved out, because a second reference in statistics_ would keep its memory
+    // allocated for longer.
     return std::exchange(statistics_.y, Tensor());
   }
 
@@ -190,7 +190,7 @@ class BatchNormLayer : public Layer, public Normalization {
 
   void UseRunningStatistics() {
     const float weight = *blobs_[2]->data_ptr();
-    // The weight is 0 before the first update; as in Caffe, mean and variance are then 0.
+    // `weight` is 0 before the first update; as in Caffe, mean and variance are then 0.
     const float scale = weight == 0 ? 0 : 1 / weight;
     for (int64_t c = 0; c < channels_; ++c) {
       mean_[c] = scale * blobs_[0]->data_ptr()[c];
@@ -198,8 +198,9 @@ class BatchNormLayer : public Layer, public Normalization {
     }
   }
 
-  // Two passes, because the mean of squares minus the squared mean loses precision. One thread
-  // computes all sums of a channel, so the result does not depend on the number of threads.
+  // The variance takes two passes, because the mean of squares minus the squared mean loses
+  // precision. One thread computes all sums of a channel, so the result does not depend on the
+  // number of threads.
   void Measure(const float* x) {
     const auto count = static_cast<double>(rows_ * inner_);
     ForEachChannel([&](int64_t c) {
@@ -248,7 +249,7 @@ class BatchNormLayer : public Layer, public Normalization {
   std::vector<float> mean_, variance_;  // used in the last Forward
   Tensor factor_;                       // used in the last Forward on a device: [channels, 1]
   Blob normalized_;                     // a copy of the top, if it is needed
-  // From the last Forward on a device.
+  // Blobs and statistics of the last Forward on a device.
   Blob *bottom_ = nullptr, *output_ = nullptr;
   device::BatchNorm statistics_;
   Tensor ones_, zeros_, mean_and_variance_;  // one per channel

@@ -8,7 +8,8 @@
 namespace hearth::caffe {
 namespace {
 
-// Channels are axis 1; `global` uses the running statistics instead of the bottom's.
+// Reference of BatchNorm, with channels as axis 1. If `global` is true, it uses the running
+// statistics instead of the bottom's.
 auto BatchNormReference(bool global, double eps) {
   return [=](const Arrays& bottoms, const Arrays& params) {
     Array y = bottoms[0];
@@ -58,7 +59,7 @@ LayerCase BatchNormRow(std::string name, const std::string& param, Phase phase, 
 std::vector<LayerCase> BatchNormCases() {
   LayerCase rows = BatchNormRow("batch_norm_2d", "", TRAIN, false);
   rows.bottoms = {{{4, 3}}};
-  // A single row of 2-d input has variance 0, so the result would be rounding noise.
+  // A single row of two-dimensional input has variance 0, so the result would be rounding noise.
   rows.fixed_rows = true;
   return {
       BatchNormRow("batch_norm_train", "", TRAIN, false),

@@ -54,7 +54,8 @@ TEST(CaffeOnSparkData, NeedsOneTopParamPerTop) {
   EXPECT_THAT(error.message(), HasSubstr("cos_data_param has 2 tops, but the layer has 3"));
 }
 
-// Another thread reads the layer's rows, so the destructor must stop that thread first.
+// The prefetching thread reads the layer's rows, so the layer's destructor must stop this thread
+// first.
 TEST(CaffeOnSparkData, CanBeDestroyedBeforeItsRowsAreUsed) {
   for (int i = 0; i < 50; ++i) {
     FileLayerRun run(kTwoTops, ContextWith(ThreeRows()));

@@ -1,4 +1,4 @@
-// Concat and Slice: join blobs along one axis, or split a blob along it.
+// Concat joins blobs along one axis, and Slice splits a blob along one axis.
 #include "hearth/base/error.h"
 #include "hearth/caffe/net/layer_registry.h"
 
@@ -106,8 +106,8 @@ class SliceLayer : public Layer {
   }
 
  private:
-  // Sizes of the tops along the axis: equal, or set by the slice_points, where tops 1, 2, ...
-  // begin.
+  // Returns the sizes of the tops along the axis: equal sizes, or sizes given by the slice_points,
+  // which are the positions where tops 1, 2, ... begin.
   std::vector<int64_t> Sizes(const Blob& bottom, int64_t tops) const {
     const std::vector<uint32_t>& points = param_.slice_param().slice_point();
     const int64_t total = bottom.shape(axis_);

@@ -8,8 +8,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Calls f(index in `part`, position in the whole) for every value of `part`, which begins at
-// `begin` on the whole's `axis`.
+// Calls f(index in `part`, position in the whole array) for every value of `part`, the slice of the
+// whole array that starts at `begin` along `axis`.
 template <typename Function>
 void ForEachPixel(Array& part, size_t axis, int64_t begin, Function f) {
   Shape position(part.shape.size());

@@ -128,7 +128,7 @@ class ConvolutionLayer : public Layer {
     Shape from(bottom.shape().begin() + axis_ + 1, bottom.shape().end());
     Shape to(top.begin() + axis_ + 1, top.end());
     Window window = window_;
-    // Without spatial axes: one position, and a kernel of size 1.
+    // Without spatial axes, the convolution has one position and a kernel of size 1.
     if (from.empty()) {
       from = to = window.kernel = window.stride = window.dilation = {1};
       window.pad = {0};

@@ -12,7 +12,7 @@
 namespace hearth::caffe {
 namespace {
 
-// A pair of spatial axes; a missing axis has length 1 and a kernel of 1.
+// Reference of a convolution over two spatial axes; a missing axis has length 1 and a kernel of 1.
 struct Conv2d {
   int64_t group = 1, stride_h = 1, stride_w = 1, pad_h = 0, pad_w = 0, dilation = 1;
   bool transposed = false;
@@ -70,8 +70,9 @@ auto ConvolutionReference(Conv2d conv) {
   };
 }
 
-// Applies the two-dimensional reference to bottoms, weights and tops with other numbers of axes.
-// `x` and `w` are the four-axis shapes of bottom and weights, `y` is the shape of the top.
+// Reference for bottoms, weights and tops that do not have four axes: applies the two-dimensional
+// reference to them. `x` and `w` are the four-axis shapes of bottom and weights, `y` is the shape
+// of the top.
 auto ConvolutionShape(const Shape& x, const Shape& w, const Shape& y) {
   return [=](const Arrays& bottoms, const Arrays& params) {
     Shape in = x;
@@ -191,7 +192,7 @@ TEST(Convolution, CanRunInAnotherThreadThanItWasCreatedIn) {
     run.Backward({Array(run.tops()[0]->shape(), std::vector<float>(run.tops()[0]->count(), 1))});
   };
   compute(here);
-  compute(there);  // creates everything that it needs in this thread
+  compute(there);  // `there` creates everything that it needs in this thread
   there.layer().blobs()[0]->diff().zero_();
   std::thread([&] { compute(there); }).join();
   const auto equal = [](const Tensor& a, const Tensor& b) { return AllClose(a, b, 1e-5, 1e-5); };

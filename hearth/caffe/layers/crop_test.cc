@@ -8,7 +8,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// An axis with `size` 0 is not cropped.
+// A row of the layer table that crops to `size`. An axis with `size` 0 is not cropped.
 LayerCase CropRow(std::string name, const std::string& param, const Shape& size,
                   const Shape& offset) {
   LayerCase row{std::move(name),

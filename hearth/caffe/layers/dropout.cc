@@ -71,7 +71,7 @@ class DropoutLayer : public NeuronLayer {
 #pragma GCC ivdep
       for (int64_t i = begin; i < end; ++i) {
         const bool keep = Mix(key_, static_cast<uint32_t>(i)) >= threshold_;
-        // Computed unconditionally, so that the loop vectorizes.
+        // `scaled` is computed unconditionally, so that the loop vectorizes.
         const float scaled = from[i] * scale_;
         to[i] = keep ? scaled : 0.f;
       }

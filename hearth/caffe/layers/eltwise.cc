@@ -90,7 +90,7 @@ class EltwiseLayer : public Layer {
     if (!is_sum) {
       device::mul_out(out, first, second);
     } else if (coeff_[0] == 1) {
-      // The usual case, in one pass instead of two.
+      // If the first coefficient is 1, as usual, one pass suffices instead of two.
       device::add_out(out, first, second, coeff_[1]);
     } else {
       device::mul_out(out, first, coeff_[0]);
@@ -118,16 +118,16 @@ class EltwiseLayer : public Layer {
     }
   }
 
-  // stable_prod_grad, the default, multiplies the other factors. Dividing the product by the factor
-  // is faster, but computes 0 / 0 where the factor is 0, and needs the top's values.
+  // With stable_prod_grad, the default, a bottom's gradient multiplies the other bottoms. Dividing
+  // the product by the bottom itself is faster, but computes 0 / 0 where the bottom is 0, and needs
+  // the top's values.
   bool DividesProduct() const {
     return !param_.eltwise_param().stable_prod_grad() && !top_overwritten();
   }
 
   EltwiseParameter::EltwiseOp operation() const { return param_.eltwise_param().operation(); }
 
-  // In a tie, the second bottom wins over the first, and an earlier bottom wins over the third and
-  // later ones.
+  // In a tie of the first two bottoms, the second one wins; a later bottom loses every tie.
   void MaxOnDevice(const Blobs& bottom, const Tensor& y) {
     const Tensor &first = bottom[0]->device_data(), &second = bottom[1]->device_data();
     device_winner_ = (first > second).logical_not_().to(HEARTH_INT);

@@ -39,8 +39,8 @@ class EmbedLayer : public Layer {
   }
 
   void Forward(const Blobs& bottom, const Blobs& top) override {
-    // Checked on the host, for nets on devices too, because an index out of range would read past
-    // the weights.
+    // Indices are checked on the host, for nets on devices too, because an index out of range would
+    // read past the weights.
     const float* indices = bottom[0]->read_data();
     for (int64_t i = 0; i < bottom[0]->count(); ++i) {
       Require(IsFill(indices[i]) || (indices[i] >= 0 && indices[i] < static_cast<float>(inputs_)),

@@ -10,7 +10,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// A one-hot vector of the index, times the weights.
+// Reference of Embed: the one-hot vector of each index, times the weights.
 Arrays EmbedReference(const Arrays& bottoms, const Arrays& params) {
   const Array& w = params[0];
   Shape shape = bottoms[0].shape;

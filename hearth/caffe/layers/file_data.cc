@@ -18,7 +18,8 @@ uint64_t HashOf(const std::string& name) {
 
 }  // namespace
 
-// Loads batches. The first call also skips the items that a resumed run has already used.
+// The source of the prefetched batches. Its first call also skips the items that a resumed run has
+// already used.
 class FileDataLayer::Batches : public BatchSource {
  public:
   Batches(FileDataLayer& layer, int64_t passed) : layer_(layer), passed_(passed) {}
@@ -46,8 +47,8 @@ void FileDataLayer::set_batch_size(int64_t batch_size) {
   batch_size_ = batch_size;
 }
 
-// Only counts. A resumed run calls Fetch() for each minibatch that it has already used, and Forward
-// then skips all but the last of them at once.
+// Fetch() only counts minibatches. A resumed run calls it for each minibatch that it has already
+// used, and the next Forward then skips all but the last of the counted minibatches at once.
 std::optional<int64_t> FileDataLayer::Fetch() {
   ++fetched_;
   return std::nullopt;
@@ -56,14 +57,15 @@ std::optional<int64_t> FileDataLayer::Fetch() {
 void FileDataLayer::Forward(const Blobs& bottom, const Blobs& top) {
   int64_t steps = std::exchange(fetched_, 0);
   if (prefetcher_ == nullptr) {
-    // If the thread has not started yet, it skips these items without loading them.
+    // If the prefetching thread has not started yet, it skips these items without loading them.
     const int64_t passed = std::max<int64_t>(steps - 1, 0) * batch_size_;
     prefetcher_ =
         std::make_unique<Prefetcher>(prefetch(), std::make_unique<Batches>(*this, passed));
     steps = 1;
   }
   const DataBatch* batch = &prefetcher_->Next();
-  // A thread that already runs has read ahead, so its skipped batches are loaded and dropped.
+  // A thread that is already running has read ahead, so it has loaded the skipped batches, which
+  // are dropped here.
   for (; steps > 1; --steps) batch = &prefetcher_->Next();
   for (const auto& bad : batch->invalid_rows) context().on_invalid_row(bad.id, bad.reason);
   for (size_t i = 0; i < top.size(); ++i) {

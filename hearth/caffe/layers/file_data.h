@@ -1,4 +1,4 @@
-// Base of the layers that read files. Prefetches batches, assigns a stripe of the items to each
+// Base of the layers that read files: prefetches batches, assigns a stripe of the items to each
 // rank, and provides the seed of the layer's random choices.
 #pragma once
 
@@ -9,10 +9,10 @@
 
 namespace hearth::caffe {
 
-// Items are numbered across epochs, in the order in which a single solver would use them. No rows
-// are fed to the layer: every Forward delivers the next minibatch. If Fetch() is called several
-// times before a Forward, each call but the last skips a minibatch. In this way, a resumed run
-// skips the minibatches that it has already used.
+// Base of the layers that read files. No rows are fed to such a layer: every Forward delivers the
+// next minibatch. Items are numbered across epochs, in the order in which a single solver would use
+// them. If Fetch() is called several times before a Forward, each call but the last skips a
+// minibatch. In this way, a resumed run skips the minibatches that it has already used.
 class FileDataLayer : public Layer {
  public:
   FileDataLayer(const LayerParameter& param, const NetContext& context);

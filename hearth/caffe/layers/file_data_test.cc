@@ -1,4 +1,4 @@
-// The layer table's rows for layers that read files; each creates its file first.
+// Rows of the layer table for layers that read files; each row creates its file first.
 #include "hearth/caffe/layers/file_data.h"
 #include "hearth/base/testing/test_folder_testing.h"
 

@@ -51,7 +51,8 @@ class RowChoice {
   std::vector<int64_t> rows_;
 };
 
-// Bottom 1 lists row numbers of bottom 0, in any order and with repetitions.
+// Copies the rows of bottom 0 whose numbers are listed in bottom 1, in any order and with
+// repetitions.
 class BatchReindexLayer : public Layer {
  public:
   BatchReindexLayer(const LayerParameter& param, const NetContext& context)
@@ -96,8 +97,8 @@ class BatchReindexLayer : public Layer {
   RowChoice choice_;
 };
 
-// The last bottom has one value per row: a row of the other bottoms is selected if that value is
-// not 0.
+// Copies selected rows of all bottoms but the last. The last bottom has one value per row, and a
+// row is selected if this value is not 0.
 class FilterLayer : public Layer {
  public:
   FilterLayer(const LayerParameter& param, const NetContext& context)
@@ -130,7 +131,7 @@ class FilterLayer : public Layer {
 
   void Forward(const Blobs& bottom, const Blobs& top) override {
     const float* chosen = bottom.back()->read_data();
-    // Kept for Backward, which adds the tops' gradients to the same rows.
+    // The row numbers are kept for Backward, which adds the tops' gradients to the same rows.
     choice_.rows().clear();
     for (int64_t i = 0; i < bottom.back()->count(); ++i) {
       if (chosen[i] != 0) choice_.rows().push_back(i);

@@ -13,7 +13,8 @@
 namespace hearth::caffe {
 namespace {
 
-// Keeps one file in memory at a time. Each top is read from the dataset with the top's name.
+// Reads HDF5 files and keeps one of them in memory at a time. Each top is read from the dataset
+// with the top's name.
 class Hdf5DataLayer : public FileDataLayer {
  public:
   Hdf5DataLayer(const LayerParameter& param, const NetContext& context)
@@ -138,7 +139,7 @@ class Hdf5DataLayer : public FileDataLayer {
     LoadFile();
   }
 
-  Random random_;  // used in the order of the items, so all ranks draw the same numbers
+  Random random_;  // draws in the order of the items, so all ranks draw the same numbers
   std::vector<std::string> files_;
   size_t file_ = 0;  // index of the loaded file
   std::vector<Dataset> datasets_;

@@ -8,7 +8,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Three spatial axes; if the bottom has fewer, the first ones have length 1 and a kernel of 1.
+// Reference of Im2col over three spatial axes; if the bottom has fewer, the first ones have length
+// 1 and a kernel of 1.
 struct Columns {
   Shape kernel = {1, 1, 1}, stride = {1, 1, 1}, pad = {0, 0, 0}, dilation = {1, 1, 1};
   int spatial_axes = 2;

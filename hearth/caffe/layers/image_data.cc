@@ -32,7 +32,7 @@ class ImageDataLayer : public ImageFileLayer {
       Require(data.rand_skip() <= images_.size(), ErrorCode::kInvalidArgument,
               "rand_skip {} is more than the {} images of {}", data.rand_skip(), images_.size(),
               data.source());
-      // The same number on every rank, so that the ranks' stripes stay disjoint.
+      // skipped_ is the same number on every rank, so that the ranks' stripes stay disjoint.
       skipped_ = Random(seed()).Below(data.rand_skip());
     }
     OrderEpoch(0);

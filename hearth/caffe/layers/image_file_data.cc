@@ -10,7 +10,7 @@
 namespace hearth::caffe {
 namespace {
 
-// If more images of a minibatch are invalid, the source probably does not contain images.
+// If more than this many images of a minibatch are invalid, the source probably contains no images.
 constexpr size_t kMaxInvalidItems = 1000;
 
 }  // namespace
@@ -33,7 +33,7 @@ void ImageFileLayer::ShapeTops(Item first, const Blobs& top) const {
   if (top.size() > 1) top[1]->Reshape({batch_size()});
 }
 
-// Returns false for an invalid image if invalid rows are reported; otherwise throws.
+// For an invalid image, returns false if invalid rows are reported, else throws.
 bool ImageFileLayer::ReadInto(Item* item, int64_t row, DataBatch* batch,
                               std::string* reason) const {
   DataBatch::Top& data = batch->tops[0];

@@ -8,9 +8,9 @@
 
 namespace hearth::caffe {
 
-// All images of a minibatch must have the same size, which may differ between minibatches. An
-// invalid image is reported to context.on_invalid_row and replaced by the next one; without
-// on_invalid_row it is an error.
+// Base of Data and ImageData. All images of a minibatch must have the same size, which may differ
+// between minibatches. An invalid image is reported to context.on_invalid_row and replaced by the
+// next one; without on_invalid_row it is an error.
 class ImageFileLayer : public FileDataLayer {
  public:
   ImageFileLayer(const LayerParameter& param, const NetContext& context);

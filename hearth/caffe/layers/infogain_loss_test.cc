@@ -15,7 +15,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// In row order; neither symmetric nor with equal row sums.
+// A matrix in row order that is not symmetric and whose row sums differ.
 const Array kMatrix({3, 3}, {0.9f, 0.1f, -0.2f, 0.3f, 0.8f, 0, 0.5f, 0.25f, 1.5f});
 
 struct Infogain {

@@ -87,7 +87,8 @@ class InnerProductLayer : public Layer {
  private:
   void PlanInt8(const Int8Product::Matrices& sizes) {
     if (context().precision != Precision::kInt8 || sizes == int8_sizes_) return;
-    // Stored even if there is no int8 product for these sizes, so that they are planned only once.
+    // The sizes are stored even if there is no int8 product for them, so that the product is
+    // planned only once.
     int8_sizes_ = sizes;
     int8_ = Int8Product::OfMatrices(sizes);
   }
@@ -101,7 +102,7 @@ class InnerProductLayer : public Layer {
     if (param_propagate_down(0)) {
       const Tensor narrow_x = ToBfloat16(x);
       const auto [dw, beta] = blobs_[0]->diff_to_add_to();
-      // A bfloat16 product, added to the float32 gradient.
+      // The product is bfloat16, and is added to the float32 gradient.
       const Tensor product = transpose_ ? narrow_x.t().mm(narrow_dy) : narrow_dy.t().mm(narrow_x);
       beta == 0 ? dw.copy_(product) : dw.add_(product);
     }

@@ -11,7 +11,7 @@
 namespace hearth::caffe {
 namespace {
 
-// Rows are the first `axis` axes of the bottom.
+// Reference of InnerProduct. Rows are the first `axis` axes of the bottom.
 auto InnerProductReference(size_t axis, bool transpose) {
   return [=](const Arrays& bottoms, const Arrays& params) {
     const Array& x = bottoms[0];

@@ -7,7 +7,8 @@
 namespace hearth::caffe {
 namespace {
 
-// SetUp or the program sets the shapes of the tops, so Reshape does nothing.
+// Base of layers without bottoms. SetUp or the program sets the shapes of the tops, so Reshape does
+// nothing.
 class SourceLayer : public Layer {
  public:
   using Layer::Layer;
@@ -59,7 +60,7 @@ class DummyDataLayer : public SourceLayer {
     }
   }
 
-  // A constant top is filled once and kept, even if the program writes other values into it.
+  // A constant top is filled only once, even if the program writes other values into it.
   void Forward(const Blobs&, const Blobs& top) override {
     for (size_t i = 0; i < top.size(); ++i) {
       if (Filler(i).type() != "constant") Fill(Filler(i), *top[i], *context().random);
@@ -82,7 +83,7 @@ class DummyDataLayer : public SourceLayer {
       return values[values.size() == 1 ? 0 : i];
     };
     if (!param.shape().empty()) return ToShape(pick(param.shape(), "shape"));
-    // The older fields describe four axes.
+    // The older fields num, channels, height and width describe four axes.
     return {pick(param.num(), "num"), pick(param.channels(), "channels"),
             pick(param.height(), "height"), pick(param.width(), "width")};
   }

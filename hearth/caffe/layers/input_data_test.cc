@@ -8,7 +8,7 @@
 
 namespace hearth::caffe {
 
-// Layers without bottoms; their rows check shapes and values.
+// Rows of the layer table for layers without bottoms, which check shapes and values.
 std::vector<LayerCase> DataCases() {
   const auto constant = [](const Arrays& arrays) {
     return [arrays](const Arrays&, const Arrays&) { return arrays; };

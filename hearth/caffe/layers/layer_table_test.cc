@@ -1,5 +1,5 @@
-// Checks the contract of every layer with each row of the table: shapes and values against a plain
-// reference, gradients against finite differences, other numbers of rows, and in-place tops.
+// Checks the layer of each row of the layer table: shapes and values against a plain reference,
+// gradients against finite differences, other numbers of rows, and in-place tops.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -174,7 +174,7 @@ TEST_P(LayerTableGradients, SurviveAnOverwrittenTop) {
 // Simulates a program that reshapes the layer between forward and backward.
 TEST_P(LayerTableGradients, SurviveAReshape) {
   LayerRun straight(GetParam()), reshaped(GetParam());
-  if (straight.layer().type() == "Filter") return;  // its tops get their shapes in Forward
+  if (straight.layer().type() == "Filter") return;  // Filter's tops get their shapes in Forward
   for (LayerRun* run : {&straight, &reshaped}) {
     for (const auto& blob : run->layer().blobs()) blob->diff().zero_();
     run->Forward();

@@ -164,7 +164,7 @@ class MultinomialLogisticLossLayer : public RowLossLayer {
   }
 
  private:
-  // Caffe's kLOG_THRESHOLD.
+  // Caffe's kLOG_THRESHOLD, a lower bound of p.
   static constexpr float kSmallest = 1e-20f;
 };
 

@@ -8,7 +8,8 @@
 namespace hearth::caffe {
 namespace {
 
-// term(score, is_true_class), summed and divided by the number of rows.
+// Reference of a loss: term(score, is_true_class), summed over all scores and divided by the number
+// of rows.
 template <typename Term>
 auto LossReference(Term term) {
   return [term](const Arrays& bottoms, const Arrays&) {

@@ -8,7 +8,8 @@
 namespace hearth::caffe {
 namespace {
 
-// The window extends `across` channels and `within` rows and columns to each side.
+// Reference of LRN. The window extends `across` channels and `within` rows and columns to each
+// side.
 auto LrnReference(int64_t across, int64_t within, float k, float alpha, float beta) {
   return [=](const Arrays& bottoms, const Arrays&) {
     const Array& x = bottoms[0];

@@ -98,7 +98,8 @@ class LstmLayer : public RecurrentLayer {
     const Tensor gates_diff = terms_.diff(), top_diff = top[0]->diff();
     // Gradients that later steps contribute to the hidden values and the cells.
     d_states_.Reshape({2, rows_, outputs_});
-    // Zero at the last step, because Caffe ignores the gradient of the exposed states.
+    // These gradients are zero at the last step, because Caffe ignores the gradient of the exposed
+    // states.
     const Tensor d_states = d_states_.data().zero_();
     const Tensor& weight = blobs_[hidden_weight()]->data();
     ForEachRowRange([&](int64_t begin, int64_t end) {
@@ -196,7 +197,8 @@ class LstmLayer : public RecurrentLayer {
   Blob d_states_;
 };
 
-// Bottoms: cells of the previous step, sums of the gates, cont; tops: cells, hidden values.
+// A single step of LSTM. Bottoms: cells of the previous step, sums of the gates, cont; tops: cells,
+// hidden values.
 class LstmUnitLayer : public Layer {
  public:
   using Layer::Layer;

@@ -45,7 +45,7 @@ const bool kLstmCases = AddLayerCases(LstmCases);
 
 namespace {
 
-// Required for reading BVLC Caffe's model files.
+// These parameters are required for reading BVLC Caffe's model files.
 TEST(Lstm, HasCaffesParameters) {
   EXPECT_THAT(ParamShapes("LSTM"), ElementsAre(20, 6, 20, 20, 7, 20, 5));
 }

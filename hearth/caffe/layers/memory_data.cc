@@ -13,8 +13,8 @@
 namespace hearth::caffe {
 namespace {
 
-// Columns of the rows: data (bytes, or numbers for pixels) and label; channels, height, width and
-// encoded are optional.
+// Delivers images and labels from rows or arrays. The columns of rows are data (bytes, or numbers
+// for pixels) and label; channels, height, width and encoded are optional.
 class MemoryDataLayer : public RowDataLayer, public ArrayInput {
  public:
   MemoryDataLayer(const LayerParameter& param, const NetContext& context)
@@ -54,7 +54,7 @@ class MemoryDataLayer : public RowDataLayer, public ArrayInput {
       return;
     }
     top[0]->Reshape({batch_size(), size_.channels, size_.height, size_.width});
-    // Four axes, because Caffe's Forward gives this shape to the labels of arrays.
+    // The labels have four axes, because Caffe's Forward gives this shape to the labels of arrays.
     if (top.size() > 1) top[1]->Reshape({batch_size(), 1, 1, 1});
   }
 

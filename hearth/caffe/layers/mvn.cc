@@ -91,8 +91,8 @@ class MvnLayer : public Layer {
     dx.mul_(scale_.device_data());
   }
 
-  // As in Caffe, eps is added to the standard deviation. Two passes, because the mean of squares
-  // minus the squared mean loses precision.
+  // As in Caffe, eps is added to the standard deviation. The variance takes two passes, because the
+  // mean of squares minus the squared mean loses precision.
   void Normalize(const float* x, float* y, float* scale) const {
     double sum = 0, squares = 0;
     for (int64_t i = 0; i < size_; ++i) sum += x[i];

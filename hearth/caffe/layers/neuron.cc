@@ -16,7 +16,7 @@ void NeuronLayer::Reshape(const Blobs& bottom, const Blobs& top) {
 void NeuronLayer::Forward(const Blobs& bottom, const Blobs& top) {
   const Tensor& x = bottom[0]->device_data();
   Tensor& y = top[0]->device_data();
-  // Saved before Apply overwrites it.
+  // The input is saved before Apply() overwrites it.
   if (keeps_input(bottom, top)) input_.device_data().copy_(x);
   on_device() ? ApplyOnDevice(x, y) : Apply(x, y);
   if (keeps_output()) output_.device_data().copy_(y);
@@ -26,7 +26,7 @@ void NeuronLayer::Backward(const Blobs& top, const std::vector<bool>& propagate_
                            const Blobs& bottom) {
   if (!propagate_down[0] && blobs_.empty()) return;
   // One loop computes the gradients of the bottom and of the parameters. If the bottom's gradient
-  // is not requested, input_ receives it and it is discarded.
+  // is not requested, it is written to input_ and discarded.
   if (!propagate_down[0]) input_.ReshapeLike(*bottom[0]);
   Blob& target = propagate_down[0] ? *bottom[0] : input_;
   Blob& input = keeps_input(bottom, top) ? input_ : *bottom[0];

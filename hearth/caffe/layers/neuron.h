@@ -22,8 +22,9 @@ void Map(const Tensor& out, Function f, const Inputs&... inputs) {
   loop(inputs.template data_ptr()...);
 }
 
-// Can run in place. Values that the gradient needs are copied before they are overwritten: the
-// input if this layer runs in place, the output if a later layer does.
+// Base of elementwise layers, which can run in place. Values that the gradient needs are copied
+// before they are overwritten: the input if this layer runs in place, the output if a later layer
+// does.
 class NeuronLayer : public Layer {
  public:
   using Layer::Layer;
@@ -42,7 +43,7 @@ class NeuronLayer : public Layer {
   // dx = dy * f'(x), where y = f(x); dx may be dy. x and y are valid only if GradientNeedsInput()
   // and GradientNeedsOutput(), respectively, return true.
   virtual void Gradient(const Tensor& dy, const Tensor& x, const Tensor& y, Tensor& dx) = 0;
-  // The same with ATen's kernels, for tensors on any device.
+  // Like Apply() and Gradient(), but with ATen's kernels, for tensors on any device.
   virtual void ApplyOnDevice(const Tensor& x, Tensor& y) = 0;
   virtual void GradientOnDevice(const Tensor& dy, const Tensor& x, const Tensor& y, Tensor& dx) = 0;
   virtual bool GradientNeedsInput() const { return true; }
@@ -54,7 +55,7 @@ class NeuronLayer : public Layer {
   }
   bool keeps_output() const { return top_overwritten() && GradientNeedsOutput(); }
 
-  Blob input_, output_;  // copies, if they are needed
+  Blob input_, output_;  // copies of bottom and top, if they are needed
 };
 
 }  // namespace hearth::caffe

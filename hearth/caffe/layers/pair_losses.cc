@@ -69,10 +69,10 @@ class EuclideanLossLayer : public Layer {
   Blob difference_;
 };
 
-// Pulls the rows of similar pairs together and pushes the others apart, up to a margin (Hadsell et
-// al. 2006). With d the distance of a pair, loss = 1 / (2 N) * sum of d^2 for similar pairs and
-// max(0, margin - d)^2 for others. With legacy_version, which is Caffe's first formula, others
-// have max(0, margin - d^2).
+// Pulls the rows of similar pairs together and pushes those of dissimilar pairs apart, up to a
+// margin (Hadsell et al. 2006). With d the distance of a pair, loss = 1 / (2 N) * sum of d^2 for
+// similar pairs and max(0, margin - d)^2 for dissimilar pairs. With legacy_version, which is
+// Caffe's first formula, dissimilar pairs have max(0, margin - d^2).
 class ContrastiveLossLayer : public Layer {
  public:
   using Layer::Layer;
@@ -143,8 +143,8 @@ class ContrastiveLossLayer : public Layer {
   float margin() const { return param_.contrastive_loss_param().margin(); }
   bool legacy() const { return param_.contrastive_loss_param().legacy_version(); }
 
-  // The gradient of a pair is its difference times this factor: 1 for similar pairs; for others
-  // within the margin -(margin - d) / d, or -1 with legacy_version.
+  // The gradient of a pair is the difference of its rows times this factor: 1 for similar pairs;
+  // for dissimilar pairs within the margin, -(margin - d) / d, or -1 with legacy_version.
   float Pull(bool similar, float square) const {
     if (similar) return 1;
     if (legacy()) return margin() > square ? -1.f : 0.f;

@@ -140,7 +140,7 @@ class PoolingLayer : public Layer {
 
   PlanePooling plane_;
   ChannelsLastPooling channels_last_;
-  Blob converted_top_;  // the top in the bottom's layout, if they differ
+  Blob converted_top_;  // the top in the bottom's layout, if the layouts differ
   int64_t planes_ = 0;
   std::vector<int32_t> argmax_;  // MAX and STOCHASTIC: the input index of every output
   std::vector<float> thresholds_;

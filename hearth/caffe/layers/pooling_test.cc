@@ -8,7 +8,7 @@
 namespace hearth::caffe {
 namespace {
 
-// Caffe's pooling rules, for square windows.
+// Reference of Caffe's pooling, for square windows.
 struct Pool {
   bool max = true;
   int64_t kernel = 2, stride = 1, pad = 0;
@@ -34,7 +34,7 @@ struct Pool {
     for (int64_t a = i * stride - pad; a < i * stride - pad + kernel; ++a)
       for (int64_t b = j * stride - pad; b < j * stride - pad + kernel; ++b) {
         if (a >= height + pad || b >= width + pad) continue;
-        ++counted;  // padding counts
+        ++counted;  // padding counts in an average
         if (a < 0 || b < 0 || a >= height || b >= width) continue;
         const float value = x.at({n, c, a, b});
         sum += value;

@@ -10,8 +10,8 @@
 namespace hearth::caffe {
 namespace {
 
-// Empty in programs without an interpreter. A local static variable, so that it is initialized
-// before its first use.
+// The factory of Python layers; empty in programs without an interpreter. It is a local static
+// variable, so that it is initialized before its first use.
 LayerRegistry::Factory& TheFactory() {
   static LayerRegistry::Factory factory;
   return factory;

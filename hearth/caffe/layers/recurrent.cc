@@ -71,8 +71,8 @@ void RecurrentLayer::Reshape(const Blobs& bottom, const Blobs& top) {
           has_static_ ? bottom[2]->ShapeString() : "");
   const Shape state{1, rows_, outputs_};
   for (size_t i = 0; i < states_.size(); ++i) {
-    // Keeps the values, because the next minibatch continues the sequences whose cont is 1 at step
-    // 0.
+    // Reshape() keeps the states' values, because the next minibatch continues the sequences whose
+    // cont is 1 at step 0.
     states_[i].Reshape(state);
     if (!exposes_states()) continue;
     const Blob& given = *bottom[first_state_bottom() + i];
@@ -96,7 +96,7 @@ void RecurrentLayer::ForwardInputs(const Blobs& bottom) {
   if (!has_static_) return;
   const Tensor input = bottom[2]->device_data().view({rows_, static_inputs_});
   Multiply(input, blobs_[2]->device_data().t(), {}, static_terms_.device_data());
-  // Broadcast over the steps.
+  // The terms of the static input are broadcast over the steps.
   terms_.device_data().add_(static_terms_.device_data());
 }
 

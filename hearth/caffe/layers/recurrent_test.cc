@@ -46,7 +46,7 @@ TEST_P(RecurrentLayers, ResetWhereTheMarkIsZero) {
   EXPECT_TRUE(AllClose(run.tops()[0]->data(), RunSteps(fresh, x, 0, 4)));
 }
 
-// Covers more rows than one thread processes, and a change of their number.
+// Tests more rows than one thread processes, and a change of the number of rows.
 TEST_P(RecurrentLayers, AcceptAnyNumberOfRows) {
   for (const int64_t rows : {40, 1, 17}) {
     LayerRun run(row_);

@@ -33,7 +33,7 @@ class ReductionLayer : public Layer {
     const float* x = bottom[0]->data_ptr();
     float* y = top[0]->data_ptr();
     for (int64_t row = 0; row < top[0]->count(); ++row, x += size_) {
-      // Summed in double, because a row may have millions of values.
+      // The sum is double, because a row may have millions of values.
       double sum = 0;
       for (int64_t i = 0; i < size_; ++i) sum += Term(x[i]);
       y[row] = static_cast<float>(sum) * factor_;
@@ -59,7 +59,7 @@ class ReductionLayer : public Layer {
   }
 
  private:
-  // rows x size; a bottom without values has no rows.
+  // Views the bottom as rows x size. A bottom without values has no rows.
   Tensor Rows(const Tensor& bottom) const {
     return bottom.view({bottom.numel() / std::max<int64_t>(size_, 1), size_});
   }

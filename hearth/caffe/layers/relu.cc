@@ -46,8 +46,8 @@ class ReluLayer : public NeuronLayer {
   const float slope_;
 };
 
-// A learned slope: one per channel, or one for all. y = x above zero, else slope_c * x (He et al.
-// 2015). dslope_c += the sum of dy * x over the values at or below zero of channel c.
+// A ReLU with a learned slope: one per channel, or one for all. y = x above zero, else slope_c * x
+// (He et al. 2015). dslope_c += the sum of dy * x over the values at or below zero of channel c.
 class PReluLayer : public NeuronLayer {
  public:
   using NeuronLayer::NeuronLayer;

@@ -37,7 +37,7 @@ const bool kReluCases = AddLayerCases(ReluCases);
 
 namespace {
 
-// If NaN were lost here, training that diverges would look normal.
+// If the layer turned NaN into 0, training that diverges would look normal.
 TEST(Relu, PropagatesNaN) {
   const LayerCase row{"case", "type: 'ReLU'", {{{40}}}, nullptr};
   LayerRun run(row);

@@ -50,7 +50,8 @@ class RnnLayer : public RecurrentLayer {
 
   void Backward(const Blobs& top, const std::vector<bool>& propagate_down,
                 const Blobs& bottom) override {
-    // Writes the outputs' contribution to the hidden values' gradient first; the steps add to it.
+    // BackwardOutput() writes the outputs' contribution to the hidden values' gradient; the steps
+    // add to it.
     BackwardOutput(*top[0]);
     on_device() ? StepsBackOnDevice(bottom[1]->device_data()) : StepsBack(bottom[1]->data_ptr());
     BackwardInputs(propagate_down, bottom);
@@ -58,7 +59,7 @@ class RnnLayer : public RecurrentLayer {
 
  private:
   void Steps(const float* cont) {
-    // Allocated before threads use them, because a blob allocates on first use.
+    // These arrays are allocated before threads use them, because a blob allocates on first use.
     const Tensor terms = terms_.data(), carried = carried_.data(), hidden = hidden_.data();
     const Tensor weight = blobs_[hidden_weight()]->data().t();
     const float* state = states_[0].data_ptr();

@@ -18,7 +18,7 @@ const bool kRnnCases = AddLayerCases(RnnCases);
 
 namespace {
 
-// Required for reading BVLC Caffe's model files.
+// These parameters are required for reading BVLC Caffe's model files.
 TEST(Rnn, HasCaffesParameters) {
   EXPECT_THAT(ParamShapes("RNN"), ::testing::ElementsAre(5, 6, 5, 5, 7, 5, 5, 5, 5, 5));
 }

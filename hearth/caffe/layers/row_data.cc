@@ -29,8 +29,8 @@ void RowDataLayer::SetTops(int64_t batch_size, std::vector<Top> tops) {
 
 std::optional<int64_t> RowDataLayer::Fetch() {
   if (!is_fed()) return std::nullopt;
-  // Created here, not in SetUp, because a net that is built only for its shapes or weights must
-  // open no source.
+  // The prefetcher is created here, not in SetUp, because a net that is built only for its shapes
+  // or weights must open no source.
   if (prefetcher_ == nullptr) {
     RowBatches::Options options{.batch_size = batch_size_,
                                 .row_sizes = {},

@@ -8,9 +8,9 @@
 
 namespace hearth::caffe {
 
-// Reads rows from context.open_source, which the first Fetch opens. Fetch reports invalid rows to
-// context.on_invalid_row. They are skipped with all their columns and replaced by the following
-// rows.
+// Base of the layers that are fed by rows, from context.open_source, which the first Fetch opens.
+// Fetch reports invalid rows to context.on_invalid_row. Invalid rows are skipped with all their
+// columns and replaced by the following rows.
 class RowDataLayer : public Layer {
  public:
   RowDataLayer(const LayerParameter& param, const NetContext& context);
@@ -21,7 +21,7 @@ class RowDataLayer : public Layer {
   }
   void NextEpoch() override;
 
-  // Sizes the tops for the last minibatch; before the first, for batch_size rows.
+  // Gives the tops the size of the last minibatch or, before the first one, of batch_size rows.
   void Reshape(const Blobs& bottom, const Blobs& top) override;
   void Forward(const Blobs& bottom, const Blobs& top) override;
   void Backward(const Blobs&, const std::vector<bool>&, const Blobs&) override {}

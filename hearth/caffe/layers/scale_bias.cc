@@ -10,11 +10,12 @@
 namespace hearth::caffe {
 namespace {
 
-// Views the bottom as outer x size x inner, where `size` is the count of the smaller blob.
+// The bottom's shape as outer x size x inner, where `size` is the count of the smaller blob.
 struct Broadcast {
   int64_t outer = 1, size = 1, inner = 1;
 
-  // If `num_axes` is -1, all axes from `axis` on; if 0, one value for all.
+  // Returns the shape of the smaller blob: all axes of the bottom from `axis` on if `num_axes` is
+  // -1, or a single value if it is 0.
   static Shape OperandShape(const Blob& bottom, int64_t axis, int64_t num_axes) {
     if (num_axes == 0) return {};
     const int64_t begin = bottom.CanonicalAxis(axis);
@@ -209,7 +210,7 @@ class ScaleLayer : public BroadcastLayer, public ScalesNormalized {
                 const Blobs& bottom) override {
     if (on_device()) return BackwardOnDevice(top, propagate_down, bottom);
     const float* dy = top[0]->diff_ptr();
-    // The bottom's gradient is computed last, because in place, it overwrites dy.
+    // The bottom's gradient is computed last, because it overwrites dy if the layer runs in place.
     if (has_bias() && param_propagate_down(blobs_.size() - 1)) {
       AddSums(shape_, blobs_.back()->diff_ptr(), [dy](int64_t i) { return dy[i]; });
     }

@@ -6,8 +6,8 @@
 namespace hearth::caffe {
 namespace {
 
-// The operand is bottom 1 or parameter 0 and covers `axes` axes from `axis` on; a bias is the last
-// parameter.
+// Reference of Scale and Bias. The operand is bottom 1 or parameter 0 and covers `axes` axes from
+// `axis` on; a bias is the last parameter.
 struct Broadcast {
   size_t axis = 1, axes = 1;
   bool adds = false, bias = false;

@@ -8,7 +8,8 @@ namespace hearth::caffe {
 namespace {
 
 // Passes one bottom to several readers: they share the data, and their gradients are summed. Nets
-// insert it wherever several layers read a blob, because each of them overwrites the diff.
+// insert a Split wherever several layers read a blob, because each of these layers overwrites the
+// blob's diff.
 class SplitLayer : public Layer {
  public:
   using Layer::Layer;

@@ -8,7 +8,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// The same values in the shape that `shape` returns for the bottom's.
+// Reference that returns the bottom's values in the shape that `shape` computes from the bottom's.
 template <typename Function>
 auto ShapesOf(Function shape) {
   return [shape](const Arrays& bottoms, const Arrays&) {

@@ -44,7 +44,7 @@ class SoftmaxLossLayer : public Layer {
             probabilities_.data_ptr());
     const float* p = probabilities_.data_ptr();
     const float* labels = bottom[1]->data_ptr();
-    // Summed in double, because a minibatch may have millions of labels, as for segmentation.
+    // The sum is double, because a minibatch may have millions of labels, as for segmentation.
     double loss = 0;
     int64_t valid = 0;
     for (int64_t i = 0; i < layout_.outer * layout_.inner; ++i) {

@@ -14,7 +14,7 @@ using ::testing::HasSubstr;
 struct Loss {
   int64_t inner = 1;
   std::optional<int> ignored = {};
-  char divisor = 'v';  // v(alid labels), f(ull), b(atch size), n(one)
+  char divisor = 'v';  // normalization: v(alid labels), f(ull), b(atch size), n(one)
   bool second_top = false;
 
   Arrays operator()(const Arrays& bottoms, const Arrays&) const {

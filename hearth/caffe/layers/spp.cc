@@ -34,7 +34,7 @@ class SppLayer : public Layer {
     if (height != height_ || width != width_) MakeLevels(height, width);
     int64_t values = 0;
     for (const auto& level : levels_) {
-      // Shared again in each Reshape, because the bottom may have new memory.
+      // Each Reshape shares the bottom's memory again, because it may have changed.
       level->bottom.ReshapeLike(*bottom[0]);
       level->bottom.ShareData(*bottom[0]);
       level->layer->Reshape({&level->bottom}, {&level->top});

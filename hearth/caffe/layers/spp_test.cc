@@ -17,7 +17,8 @@ struct Pyramid {
   int levels = 1;
   bool average = false;
 
-  // Returns one bin. An average counts padding, but nothing beyond the padded image.
+  // Returns the value of one bin. The divisor of an average counts padding, but no positions beyond
+  // the padded image.
   float Bin(const Array& x, int64_t plane, int64_t bins, int64_t row, int64_t column) const {
     const int64_t position[] = {row, column};
     int64_t begin[2], end[2];

@@ -49,7 +49,7 @@ class WindowDataLayer : public FileDataLayer {
     for (WindowList::Image& listed : list_.images) {
       listed.path = data.root_folder() + listed.path;
     }
-    // Computed in float and truncated, as in Caffe.
+    // The number is computed in float and truncated, as in Caffe.
     foreground_ = static_cast<int64_t>(static_cast<float>(batch_size()) * data.fg_fraction());
     Require(0 <= foreground_ && foreground_ <= batch_size(), ErrorCode::kInvalidArgument,
             "fg_fraction {} is not between 0 and 1", data.fg_fraction());
@@ -141,7 +141,7 @@ class WindowDataLayer : public FileDataLayer {
 
   std::string Bytes(const std::string& path) const {
     if (!param_.window_data_param().cache_images()) return storage::ReadFile(path);
-    // Locked while a file is read, too, so that no two threads read the same file.
+    // The mutex is also locked while a file is read, so that no two threads read the same file.
     const std::lock_guard lock(cache_mutex_);
     const auto [entry, is_new] = cache_.try_emplace(path);
     if (is_new) entry->second = storage::ReadFile(path);

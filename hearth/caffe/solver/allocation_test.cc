@@ -1,4 +1,4 @@
-// Checks that training does not allocate memory.
+// Checks that training allocates no buffers after its second iteration.
 #include <gtest/gtest.h>
 
 #include "hearth/caffe/solver/solver.h"
@@ -32,7 +32,7 @@ layer { name: "ip2" type: "InnerProduct" bottom: "ip1" top: "ip2"
 layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip2" bottom: "label" top: "loss" }
 )";
 
-// A loss value takes 4 bytes; buffers of values take kilobytes.
+// A few losses, of 4 bytes each, may be allocated; buffers of values would take kilobytes.
 TEST(Allocation, ATrainingDoesNotAllocateAfterItsSecondIteration) {
   SolverParameter param =
       ParseSolver(std::string("base_lr: 0.01 momentum: 0.9 weight_decay: 0.001 lr_policy: 'fixed' "

@@ -12,7 +12,7 @@
 namespace hearth::caffe {
 namespace {
 
-// Trains on seven records, two at a time.
+// Tests a solver that trains on seven records, two at a time.
 class FileDataInASolver : public FileLayerTest {
  protected:
   FileDataInASolver() {

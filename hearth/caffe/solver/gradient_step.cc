@@ -70,7 +70,7 @@ void GradientStep::RunPass(int iteration) {
       rows ? static_cast<double>(*rows) / static_cast<double>(net_.batch_size()) : 1.0;
   net_.SetLossScale(static_cast<float>(weight));
   options_.observer->BeforeForward(net_);
-  gradient_.local_weight += weight;  // before Backward, which multiplies the statistics by it
+  gradient_.local_weight += weight;  // before Backward, which multiplies statistics by local_weight
   gradient_.rows += rows.value_or(0);
   net_.StartForward();
   // Reading the loss waits for the device, so all work is submitted before it.
@@ -101,14 +101,15 @@ void GradientStep::Report(size_t index) {
   if (std::ranges::binary_search(statistics_, index)) {  // sorted in ascending order
     param.diff().copy_(param.data()).mul_(gradient_.local_weight);
   }
-  // Either call fills a gradient that was only marked as zero. param.diff() also copies the
-  // device's gradient to the host, where the collective reads it.
+  // Both param.diff() and param.device_diff() fill a gradient that was only marked as zero.
+  // param.diff() also copies the device's gradient to the host, where the collective reads it.
   const bool on_host = options_.ranks > 1 && !reduced_on_device_;
   on_host ? param.diff() : param.device_diff();
   options_.sync->GradientReady(index);
 }
 
-// The diffs now contain the weighted sum over the ranks; the sum divided by the weight is the mean.
+// The diffs of the statistics now contain the weighted sum over the ranks. Divided by the weight,
+// this sum is the mean.
 void GradientStep::TakeStatistics() {
   for (const size_t index : statistics_) {
     Blob& statistic = *net_.params().learnable()[index].blob;

@@ -23,7 +23,7 @@ struct StepGradient {
   bool stop = false, snapshot = false;  // requested by any rank
 };
 
-// Used by the solver's thread.
+// Computes the gradient of each iteration. Used only by the solver's thread.
 class GradientStep {
  public:
   // Accumulates `net`'s gradient in the sync's memory, and reports each parameter to the sync as
@@ -53,7 +53,7 @@ class GradientStep {
   Net& net_;
   RowCursor& feed_;
   bool reduced_on_device_ = false;  // gradients are reduced by the sync on the device
-  std::vector<size_t> statistics_;  // parameters that ranks average: BatchNorm's
+  std::vector<size_t> statistics_;  // parameters that the ranks average, such as BatchNorm's
   StepGradient gradient_;           // of the current iteration
   bool in_last_pass_ = false;       // this pass makes gradients final
   bool loss_is_finite_ = true;

@@ -45,7 +45,7 @@ class RecordingSync final : public GradientSync {
   Result result;  // of the other ranks
 };
 
-// Ten rows in minibatches of 4, 4 and 2.
+// Tests a net that is fed ten rows in minibatches of 4, 4 and 2.
 class GradientStepTest : public testing::Test {
  protected:
   void Build(const std::string& solver = "", const std::string& middle = "") {

@@ -32,18 +32,18 @@ class GradientSync {
 
   // Weights of a summed gradient, and the ranks' requests.
   struct Result {
-    // Numbers of minibatches: `all` of all ranks, `summed` of the gradients in the tensor. They are
-    // equal if the tensor contains the sum over the ranks.
+    // Numbers of minibatches: `all` counts those of all ranks, and `summed` those whose gradients
+    // are in the tensor. They are equal if the tensor contains the sum over the ranks.
     double all = 0;
     double summed = 0;
-    // Requests of any rank, which all ranks receive in the same iteration.
+    // True if any rank requested it. All ranks receive a request in the same iteration.
     bool stop = false, snapshot = false;
   };
   // `local_weight` is the number of minibatches summed in the local gradient. A partial minibatch
   // counts as its fraction of batch_size. Throws if another rank failed.
   virtual Result Finish(double local_weight) = 0;
 
-  // Returns the flat weights and history of the solver.
+  // A function that returns the flat weights and history of the solver.
   using State = std::function<std::vector<Tensor>()>;
   // Called after the weights have been updated. `needs_equal_weights`: the weights will be used
   // before the next update (by a snapshot, a test, or because training ends). May change the
@@ -51,7 +51,7 @@ class GradientSync {
   virtual void Updated(bool needs_equal_weights, const State& state) {}
 };
 
-// For a single solver, which reduces nothing.
+// The GradientSync of a single solver, which reduces nothing.
 class LocalSync final : public GradientSync {
  public:
   Tensor AllocateDiff(const ParamLayout& layout) override { return Tensor::Zeros({layout.size}); }

@@ -14,7 +14,7 @@ namespace {
 
 struct Policy {
   const char* name;
-  // Names of the required numbers.
+  // The solver's fields that must be above 0 for this policy.
   std::initializer_list<const char*> needs;
 };
 

@@ -13,7 +13,8 @@ namespace {
 
 using testing::ElementsAre;
 
-// Outputs in alphabetical order: "a" of two values, "loss" with weight 0.5.
+// Tests a net with two outputs, in alphabetical order: "a" with two values, and "loss" with weight
+// 0.5.
 class NetOutputsTest : public testing::Test {
  protected:
   NetOutputsTest()

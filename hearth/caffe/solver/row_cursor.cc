@@ -26,8 +26,8 @@ Skipped RowCursor::SkipTo(int64_t epoch, int64_t fetches, int64_t most_fetches) 
     skipped.rows += rows.value_or(0);
     ++skipped.minibatches;
   }
-  // Set even if the epoch was shorter, because the position says how far the training was. The next
-  // fetch then ends the epoch.
+  // fetches_ is set even if the epoch had fewer minibatches, because the position says how far the
+  // training was. The next fetch then ends the epoch.
   fetches_ = fetches;
   return skipped;
 }

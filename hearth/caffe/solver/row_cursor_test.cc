@@ -7,7 +7,7 @@
 namespace hearth::caffe {
 namespace {
 
-// Ten rows in minibatches of 4, 4 and 2.
+// Returns a net that is fed ten rows in minibatches of 4, 4 and 2.
 std::unique_ptr<Net> TenRows() {
   return std::make_unique<Net>(ParseNet(RowsNet(4, 10), "net"), ContextOf(TRAIN), TestRegistry());
 }

@@ -31,8 +31,8 @@ TEST_P(SharedWeights, AreOneArrayAndTrainLikeThoseOfOneSolver) {
   alone->Step(6);
   std::array<std::unique_ptr<Solver>, kThreads> solvers;
   for (auto& solver : solvers) solver = MakeSharing(GetParam());
-  // Replaces the barrier of the gradient reduction, so that no solver updates weights that another
-  // one still reads.
+  // `computed` replaces the barrier of the gradient reduction, so that no solver updates weights
+  // that another solver still reads.
   std::barrier<> updated(kThreads), computed(kThreads);
   for (int i = 0; i < kThreads; ++i) {
     solvers[i]->ShareWeights(*solvers[0], i, kThreads, [&] { updated.arrive_and_wait(); });

@@ -15,8 +15,7 @@ namespace {
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-// Contains layers that compute on the device, and one that does not: pooling with very wide
-// padding.
+// Layers that compute on the device, and one that does not: pooling with very wide padding.
 constexpr char kMiddle[] = R"(
   layer { name: 'square' type: 'Reshape' bottom: 'h' top: 'q'
           reshape_param { shape { dim: 0 dim: 1 dim: 2 dim: 2 } } }

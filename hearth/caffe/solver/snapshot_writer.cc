@@ -26,8 +26,8 @@ std::string SnapshotWriter::prefix() const {
   return there && there->is_folder ? storage::Join(prefix, name) : prefix;
 }
 
-// Called at the start, because training would otherwise fail hours later, at its first snapshot, if
-// the folder is not writable.
+// Called when training starts, because an unwritable folder would otherwise stop it hours later, at
+// its first snapshot.
 void SnapshotWriter::Check() const {
   if (param_.snapshot() == 0) return;
   try {
@@ -67,7 +67,7 @@ SnapshotFiles SnapshotWriter::Write(Net& net, const std::function<SolverState()>
     written.push_back(files.state);
     SealSnapshot(position, files);
   } catch (...) {
-    // A partial snapshot is useless, and on a full disk its space is needed.
+    // A partial snapshot is useless, and if the disk is full, its space is needed.
     for (const std::string& file : written) storage::For(file).DeleteQuietly(file);
     throw;
   }

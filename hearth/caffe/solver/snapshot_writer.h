@@ -22,7 +22,7 @@ class SnapshotWriter {
   void Check() const;
   // Writes the model, the state (whose learned_net it sets) and the seal, and returns their names.
   // If writing fails, deletes the files that it has written. Creates the state only after the model
-  // is written, because each of them copies its values.
+  // is written, because both contain copies of large arrays.
   SnapshotFiles Write(Net& net, const std::function<SolverState()>& make_state,
                       const TrainingPosition& position) const;
 

@@ -128,7 +128,7 @@ void Solver::RunIteration() {
       MixSeed(MixSeed(seed_, options_.rank), 1 + static_cast<uint64_t>(iteration_)));
   StepGradient gradient = ComputeGradient();
   if (gradient.all_weight == 0) {
-    // The sum is the same on all ranks, so all of them begin the next epoch here.
+    // all_weight is the same on all ranks, so all of them begin the next epoch here.
     feed_.NextEpoch();
     gradient = ComputeGradient();
     if (gradient.all_weight <= 0) {
@@ -141,8 +141,8 @@ void Solver::RunIteration() {
   const auto loss = static_cast<float>(has_rows ? gradient.loss / gradient.local_weight
                                                 : std::numeric_limits<double>::quiet_NaN());
   if (has_rows) display_.AddLoss(loss);
-  // Like Caffe, displays the loss and the rate of an iteration before its update, under the number
-  // of updates so far.
+  // As in Caffe, the loss and the rate of an iteration are logged before its update, with the
+  // number of updates so far as the iteration's number.
   const float rate = learning_rate_.At(iteration_);
   if (options_.is_root && display_.IsDue(iteration_)) display_.Log(iteration_, rate, *net_);
   // With periodic averaging, a rank without rows has no gradient in this iteration.
@@ -172,8 +172,8 @@ bool Solver::WeightsAreShown() const {
 
 void Solver::DisplayLastLoss() {
   if (!options_.is_root || !display_.IsDue(iteration_)) return;
-  // As in Caffe, an additional forward pass computes the loss after the last update. A feed may
-  // have no more rows.
+  // As in Caffe, an additional forward pass computes the loss after the last update, unless the
+  // feed has no more rows.
   const std::optional<int64_t> rows = net_->Fetch();
   if (!rows || *rows > 0) {
     // Only the root runs this forward pass, so it must not change statistics that all ranks keep

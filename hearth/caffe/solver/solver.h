@@ -46,13 +46,13 @@ class Solver {
   // Changes the base_lr of the learning rate policy.
   void set_base_lr(float base_lr);
 
-  // Returns true if solvers can share the weights: they are on the CPU, and only the update changes
-  // them.
+  // Returns true if several solvers can share these weights: the weights are on the CPU, and only
+  // the update changes them.
   bool CanShareWeights() const;
-  // Shares weights and history among solvers on several threads of a process, which must have the
-  // same net and equal values. All use the memory of `owner`, one of the solvers, and each updates
-  // part `part` of `parts`. `wait` is called after each update and must return once all of them
-  // have called it.
+  // Shares weights and history among solvers on several threads of a process. The solvers must have
+  // the same net and equal values. All use the memory of `owner`, one of the solvers, and each
+  // updates part `part` of `parts`. `wait` is called after each update and must block until all
+  // solvers have called it.
   void ShareWeights(Solver& owner, int part, int parts, std::function<void()> wait);
 
   // Copies weights by layer name from a comma-separated list of .caffemodel files.

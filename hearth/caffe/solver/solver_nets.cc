@@ -15,7 +15,7 @@ void MergeState(const NetState& from, NetState* to) {
 }
 
 // Merges, in this order, the phase, the net's own state and the solver's state, as Caffe's
-// Solver::InitTrainNet does. A later one overrides fields and adds stages.
+// Solver::InitTrainNet does. Each state overrides fields of the previous ones and adds its stages.
 NetParameter WithState(NetParameter net, Phase phase, const NetState& given) {
   NetState state;
   state.set_phase(phase);

@@ -17,7 +17,8 @@ NetParameter TrainNetOf(const SolverParameter& solver);
 // net for both phases.
 std::vector<NetParameter> TestNetsOf(const SolverParameter& solver);
 
-// Builds one of these nets. If `registry` is null, uses LayerRegistry::Default().
+// Builds one of the nets that the functions above return. If `registry` is null, uses
+// LayerRegistry::Default().
 std::unique_ptr<Net> BuildNet(const NetParameter& param, NetContext context, Phase phase,
                               const LayerRegistry* registry);
 

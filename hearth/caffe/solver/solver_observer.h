@@ -21,7 +21,8 @@ struct IterationReport {
   double rows_wait_s = 0;  // time spent waiting for the rows
 };
 
-// Called from the solver's thread. An exception ends the training.
+// Functions that a program may override to observe its solver. The solver calls them from its
+// thread; an exception ends the training.
 class SolverObserver {
  public:
   virtual ~SolverObserver() = default;

@@ -27,7 +27,7 @@ struct SolverOptions {
   int ranks = 1;
   // Distinguishes the snapshots of runs with the same prefix. If empty, the solver chooses a name.
   std::string run;
-  bool shuffles_first_epoch = false;  // by the seed; otherwise, only later epochs are shuffled
+  bool shuffles_first_epoch = false;  // by the seed; if false, only later epochs are shuffled
   bool stop_on_nan = false;           // a non-finite loss is an error instead of a warning
   bool validates = false;             // the observer validates, so the solver has no test nets
   const LayerRegistry* registry = nullptr;  // null: LayerRegistry::Default()

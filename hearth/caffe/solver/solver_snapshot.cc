@@ -49,7 +49,8 @@ void Solver::SnapshotIfDue() {
   try {
     SnapshotOnRoot();
   } catch (const Error& error) {
-    // The disk may have space again at the next snapshot, and the previous one still exists.
+    // Training continues, because the disk may have space again at the next snapshot, and the
+    // previous snapshot still exists.
     if (error.code() != ErrorCode::kResourceExhausted) throw;
     log::Warning("No snapshot after iteration {}, training continues without it: {}", iteration_,
                  error.message());
@@ -109,7 +110,7 @@ TrainingPosition Solver::LoadSnapshot(const std::string& state_uri, const std::s
   TrainingPosition position = Position();
   position.iteration = state.iter();
   position.current_step = state.current_step();
-  // Caffe's state does not contain the feed's position.
+  // Epoch and fetches are unknown (-1), because Caffe's state does not contain the feed's position.
   position.epoch = position.fetches = -1;
   position.counts.reset();
   return position;
@@ -140,7 +141,7 @@ Skipped Solver::ResumeAt(const TrainingPosition& position) {
               param_.max_iter());
     return {};
   }
-  // No iteration read more minibatches than this.
+  // `most` bounds the number of minibatches read so far: iter_size per iteration.
   const int64_t most = int64_t{iteration_} * param_.iter_size();
   return feed_.SkipTo(position.epoch, same_ranks && same_order ? position.fetches : 0, most);
 }

@@ -46,8 +46,8 @@ void TestNets::RunAll(int iteration, Net& trained) {
 void TestNets::Run(size_t index, int iteration, Net& trained) {
   log::Info("Iteration {}, Testing net (#{})", iteration, index);
   Net& net = *nets_[index];
-  // Repeated before each test, because layers may have cached other forms of their weights, which
-  // this call drops.
+  // ShareTrainedLayersWith() is called before each test, because it drops the other forms of the
+  // weights that layers have cached.
   net.ShareTrainedLayersWith(trained);
   std::vector<double> sums;
   double loss = 0, weight = 0;
@@ -57,7 +57,7 @@ void TestNets::Run(size_t index, int iteration, Net& trained) {
       return;
     }
     // Minibatches are weighted by their number of rows, because the last one of an epoch may be
-    // smaller. In Caffe, all have one size.
+    // smaller. In Caffe, all minibatches have the same size.
     const auto part = static_cast<double>(FetchAround(net).value_or(1));
     loss += part * net.Forward();
     AddOutputs(net, part, &sums);

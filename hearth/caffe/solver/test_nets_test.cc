@@ -79,7 +79,7 @@ TEST_F(TestNetsTest, NeedATestInterval) {
   }
 }
 
-// Minibatches of 4, 4 and 2 rows.
+// The minibatches have 4, 4 and 2 rows.
 TEST_F(TestNetsTest, EveryRowHasTheSameWeightInTheMeans) {
   TestNets nets = Build("test_iter: 3 test_interval: 10");
   nets.RunAll(0, trained_);

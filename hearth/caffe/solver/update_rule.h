@@ -22,7 +22,8 @@ struct ParamUpdate {
   float decay;  // weight_decay * decay_mult
 };
 
-// The same for any number of parameters with equal rate and decay, as flat tensors on any device.
+// Like ParamUpdate, but for any number of parameters with equal rate and decay, as flat tensors on
+// any device.
 struct TensorUpdate {
   std::vector<Tensor> data, diff;
   std::vector<Tensor> history[2];

@@ -34,8 +34,8 @@ void WeightUpdate::Apply(int iteration, float rate, double weight) {
   const timeline::Span span("solver", "update");
   const NetParams& params = net_.params();
   const float scale = GradientScale(weight);
-  // One call updates all parameters with the same rate and decay, because for a small layer, a
-  // launch on a GPU takes longer than its work.
+  // One call updates all parameters with the same rate and decay, because launching a GPU kernel
+  // for a small layer takes longer than running it.
   std::map<std::pair<float, float>, TensorUpdate> on_device;
   for (size_t i = 0; i < params.learnable().size(); ++i) {
     const LearnableParam& param = params.learnable()[i];
@@ -97,8 +97,8 @@ void WeightUpdate::AddToUpdate(size_t index, TensorUpdate* update) {
 
 void WeightUpdate::UpdateOnHost(size_t index, const ParamUpdate& rates, int iteration) {
   const ParamLayout::Slice slice = net_.params().layout().slices[index];
-  // Each of the solvers that share weights updates a range of the array, which may begin or end
-  // inside a parameter.
+  // Each of the solvers that share weights updates a range of the flat buffer, which may begin or
+  // end inside a parameter.
   const int64_t begin = std::max(slice.offset, begin_);
   const int64_t end = std::min(slice.offset + slice.count, end_);
   if (begin >= end) return;

@@ -14,7 +14,7 @@
 
 namespace hearth::caffe {
 
-// Used by the solver's thread.
+// Updates the weights and the history in each iteration. Used only by the solver's thread.
 class WeightUpdate {
  public:
   // Allocates the history on the net's device. All arguments must outlive this object.
@@ -24,8 +24,8 @@ class WeightUpdate {
   // diffs are the sum over `weight` minibatches. Clips the gradient first.
   void Apply(int iteration, float rate, double weight);
 
-  // Shares the history of `owner`, with whose net `net` already shares the weights, and updates
-  // part `part` of `parts`. Calls `wait` after each update.
+  // Shares the history of `owner`, and from then on updates only part `part` of `parts`. The nets
+  // must already share their weights. Calls `wait` after each update.
   void Share(WeightUpdate& owner, int part, int parts, std::function<void()> wait);
 
   // See Solver::history().

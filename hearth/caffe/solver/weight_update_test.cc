@@ -103,7 +103,7 @@ TEST_F(WeightUpdateTest, DoesNotClipASmallerGradientAndLogsOnTheRootOnly) {
   EXPECT_EQ(lines, 0);
 }
 
-// Two solvers share the memory of weights and history, and each updates one half of it.
+// Two solvers share the memory of weights and history, and each updates one half of the weights.
 TEST_F(WeightUpdateTest, SharedPartsEqualOneUpdate) {
   const SolverParameter param = Param(std::string(kPlain) + "momentum: 0.9");
   const std::unique_ptr<Net> alone = NewNet(), second = NewNet();

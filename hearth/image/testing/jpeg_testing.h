@@ -11,8 +11,8 @@
 
 namespace hearth::image {
 
-// Calls `choose(&info)` before it writes the first line. libjpeg reports no errors for the images
-// in tests.
+// Encodes an image as JPEG. Calls `choose(&info)` before it writes the first line. libjpeg reports
+// no errors for the images in tests.
 template <typename Choose>
 std::string EncodeJpegAs(const Image& image, Choose choose) {
   jpeg_compress_struct info{};

@@ -15,7 +15,7 @@ auto ElementReference(Function f) {
   };
 }
 
-// A row that is also run in place. Its inputs are in [low, high].
+// A row of the layer table whose layer is also run in place, with inputs in [low, high].
 template <typename Function>
 LayerCase ElementCase(std::string name, std::string layer, Function f, float low = -2,
                       float high = 2) {

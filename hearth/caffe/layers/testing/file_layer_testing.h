@@ -16,7 +16,7 @@
 
 namespace hearth::caffe {
 
-// Fixture with a temporary folder.
+// Test fixture with a temporary folder.
 class FileLayerTest : public testing::Test {
  protected:
   FileLayerTest() {

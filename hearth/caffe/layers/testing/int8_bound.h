@@ -1,4 +1,4 @@
-// For tests of layers that compute in int8.
+// An error bound for tests of layers that compute in int8.
 #pragma once
 
 #include "hearth/caffe/layers/testing/layer_testing.h"

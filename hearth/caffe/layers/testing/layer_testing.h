@@ -37,7 +37,7 @@ struct CaseInput {
   int first_class = 0;
 };
 
-// A row of the table.
+// A row of the layer table.
 struct LayerCase {
   std::string name;   // unique, [a-z0-9_]
   std::string layer;  // LayerParameter as text

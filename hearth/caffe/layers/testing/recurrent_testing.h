@@ -52,7 +52,7 @@ struct Cell {
   }
 };
 
-// Options of a recurrent layer. Calling it computes the reference.
+// Options of a recurrent layer; operator() computes the layer's reference.
 struct Recurrent {
   bool lstm = true;
   bool has_static = false, exposed = false;
