@@ -41,7 +41,7 @@ class ArrowImage {
     uint32_t children;
     std::shared_ptr<const formats::MappedFile> file = nullptr;  // file with all its values, or null
   };
-  // A node's slice in one image: physical values [begin, begin + entry.length).
+  // A node's part of one image: the physical values [begin, begin + entry.length).
   struct NodeSlice {
     const Node* node;
     int64_t begin;

@@ -56,7 +56,8 @@ class ByteViews {
     sizes_.back() = std::max(sizes_.back(), int64_t{view.offset} + view.bytes);
   }
 
-  // Appends all of the array's buffers except validity; they are valid until these views change.
+  // Appends all of the array's buffers except validity. The buffers are valid until this object
+  // changes.
   void AddBuffers(std::vector<const void*>* buffers) const {
     static constexpr int64_t kNoSize = 0;
     buffers->push_back(views_.data());

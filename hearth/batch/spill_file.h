@@ -30,7 +30,7 @@ class SpillFile {
   uint64_t bytes() const { return bytes_before_ + end_; }
 
  private:
-  // Both return an errno value, 0 for success.
+  // Both functions return an errno value, 0 for success.
   int AddSegment(size_t least_bytes);
   int Write(std::span<const std::byte> image);
   void Preallocate(uint64_t end);

@@ -48,7 +48,7 @@ class SpilledBatches {
   // Upper bound of the bytes made resident since pages were last dropped.
   std::atomic<uint64_t> touched_bytes_ = 0;
   mutable std::mutex mutex_;
-  std::deque<BatchView> batches_;  // stable addresses
+  std::deque<BatchView> batches_;  // a deque, so that addresses are stable
 };
 
 }  // namespace hearth::batch

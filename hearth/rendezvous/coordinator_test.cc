@@ -63,7 +63,7 @@ TEST(Coordinator, EventsArriveInOrderWithTheirRank) {
   EXPECT_FALSE(coordinator.NextEvent(Deadline::After(0.01)));
 }
 
-// The validation of a net with a thousand outputs writes a thousand log lines.
+// In a net with a thousand outputs, each validation writes a thousand log lines.
 TEST(Coordinator, EventsAreKeptUnderThousandsOfLogLines) {
   const auto options = TestOptions(1);
   Coordinator coordinator(options);

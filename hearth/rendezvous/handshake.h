@@ -43,7 +43,7 @@ struct Identity {
   uint32_t rank = 0;
 };
 
-// The server's answer to a client that knows the token.
+// The server's answer, sent only to a client that knows the token.
 enum class Verdict : uint8_t { kAccepted, kOtherGeneration, kUnknownRank, kRankTaken };
 
 std::string MakeHello(std::string_view nonce);

@@ -20,7 +20,7 @@ struct GroupStep {
 // no sockets or threads; the coordinator synchronises access.
 class StepTracker {
  public:
-  static constexpr size_t kMaxGroups = 256;  // then the least recently used one is dropped
+  static constexpr size_t kMaxGroups = 256;  // beyond it, drops the least recently used one
   static constexpr int kMaxRanks = 1 << 16;
   static constexpr size_t kMaxNameBytes = 64;
 
