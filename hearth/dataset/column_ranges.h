@@ -15,7 +15,7 @@ struct ItemRange {
   int64_t begin, end;
 };
 
-// Range of this row's list in the flattened items; also defined for a null list.
+// Range of this row's list in the items of all lists; also defined if the list is null.
 inline ItemRange ItemsOf(const batch::ColumnView& lists, int64_t row) {
   if (lists.type() == batch::ColumnType::kFixedSizeList) {
     return {row * lists.list_size(), (row + 1) * lists.list_size()};

@@ -23,7 +23,7 @@
 
 namespace hearth::dataset {
 
-// Progress that the writer of a partition reports.
+// Progress of one attempt to write a partition, as reported by its writer.
 struct Announcement {
   int64_t partition = 0;
   int64_t attempt = 0;
@@ -41,18 +41,18 @@ class DatasetRows {
   // or above a century.
   DatasetRows(std::vector<int64_t> owned, double timeout_s);
 
-  // Throws kInvalidArgument for a partition that is not owned or a first announcement without a
-  // file. Throws kDataLoss for a damaged file, for columns that differ from those of other
-  // partitions, and for a repeated partition whose rows differ from rows that were already read;
-  // kDataLoss also ends all waits. Announcements of a lost attempt are ignored. Of several
-  // attempts, the first complete one is read.
+  // Adds the rows that a writer has announced. Announcements of a lost attempt are ignored. Of
+  // several attempts, the first complete one is read. Throws kInvalidArgument for a partition that
+  // is not owned or a first announcement without a file. Throws kDataLoss for a damaged file, for
+  // columns that differ from those of other partitions, and for a repeated partition whose rows
+  // differ from rows that were already read; kDataLoss also ends all waits.
   void ApplyAnnouncement(Announcement announcement);
-  // Reports that the attempt ended early and that another attempt follows.
+  // Reports that this attempt ended early. Another attempt is expected.
   void AbandonAttempt(int64_t partition, int64_t attempt);
   // Sets the row counts of all partitions of the dataset. Throws kInvalidArgument if a partition of
   // this rank has no count, kDataLoss if an owned partition has another count.
   void SetTotals(std::vector<int64_t> rows);
-  // Ends all current and later waits with kAborted; the first reason is kept.
+  // Ends all current and later waits with kAborted and `reason`; ignores later reasons.
   void Fail(const std::string& reason);
 
   // Total rows of the rank: waits until its partitions are complete or SetTotals() was called.
@@ -66,11 +66,12 @@ class DatasetRows {
   // Waits until all owned partitions are complete; returns their hashes, in ascending order of
   // partitions.
   std::vector<uint64_t> WaitHashes();
-  // Waits until all rows, or those before index `end`, have arrived; returns how many have.
+  // Waits until all rows before index `end` (or all rows of the rank) have arrived; returns how
+  // many have arrived.
   int64_t WaitIndex(int64_t end);
 
-  // The batches and rows at these indices. Throws kInvalidArgument if one has not arrived
-  // (WaitIndex). If a row's attempt was lost since then, waits for another attempt; throws
+  // Returns the rows at these indices. Throws kInvalidArgument if one of them has not arrived (see
+  // WaitIndex). If a row's attempt was lost after its arrival, waits for another attempt; throws
   // kDataLoss if the new attempt has too few rows.
   std::shared_ptr<const SelectedRows> Select(std::vector<int64_t> indices);
 
@@ -78,7 +79,8 @@ class DatasetRows {
   struct RowId {
     int64_t partition, row;
   };
-  // Throws kInvalidArgument if an index has not arrived (WaitIndex).
+  // Returns the ids of the rows at these indices. Throws kInvalidArgument if one of them has not
+  // arrived (see WaitIndex).
   std::vector<RowId> IdsOf(std::span<const int64_t> indices);
 
  private:
@@ -94,7 +96,7 @@ class DatasetRows {
     // Used only with announcing_ held.
     std::map<int64_t, Attempt> attempts;
     std::set<int64_t> lost;
-    Attempt current;  // whose rows are read
+    Attempt current;  // the attempt whose rows are read
     bool current_lost = false;
     int64_t read_rows = 0;  // rows [0, read_rows) may have been read
   };
@@ -108,7 +110,7 @@ class DatasetRows {
   void AdoptIfBetter(Slot& slot, const Attempt& attempt);
   bool MayReplaceCurrent(const Slot& slot, const Attempt& attempt) const;
   void AdoptAnother(Slot& slot);
-  // If `call` throws kDataLoss, ends all waits with that error and rethrows it.
+  // Calls `call`. If it throws kDataLoss, ends all waits with that error and rethrows it.
   template <typename Call>
   void FailWith(Call call);
 
@@ -134,11 +136,11 @@ class DatasetRows {
   WakeUp changed_;
   std::vector<Slot> slots_;  // by partition
   std::vector<int64_t> totals_;
-  std::vector<int64_t> bases_;  // index of each partition's first row, where known
+  std::vector<int64_t> bases_;  // index of each partition's first row, if known
   int64_t prefix_ = 0;          // rows that have arrived without a gap
   int64_t arrived_ = 0;         // largest prefix_ so far; a lost attempt lowers only prefix_
   int64_t rows_ = -1;           // total of the rank, -1 until known
-  std::shared_ptr<const PartitionRows> first_;                  // keeps the columns alive
+  std::shared_ptr<const PartitionRows> first_;                  // owns a batch with the columns
   std::set<std::shared_ptr<const formats::MappedFile>> files_;  // files that contain values
   std::exception_ptr error_;
   uint64_t touched_bytes_ = 0;

@@ -36,7 +36,7 @@ class Ledger {
   // messages for nodes. Throws kInvalidArgument for an event that lacks a required field.
   std::vector<Json> Note(int rank, const Json& event);
 
-  // Rows of the job that programs have taken, possibly slightly out of date.
+  // Number of the job's rows that programs have taken, possibly slightly out of date.
   int64_t Taken(const std::string& feed) const;
   // Partitions of the job whose rows are safe, so that a restart does not send them again.
   std::set<int> Safe(const std::string& feed) const;
@@ -51,7 +51,7 @@ class Ledger {
   // An attempt of a Spark task, at the node to which it is connected.
   struct Attempt {
     int rank;
-    int64_t claim;  // number of the attempt at that node
+    int64_t claim;  // number that the node gave to the attempt
     bool operator==(const Attempt&) const = default;
     bool operator<(const Attempt& other) const {
       return std::pair(rank, claim) < std::pair(other.rank, other.claim);

@@ -53,7 +53,7 @@ class PartitionQueue {
 
   // Ends the feed after the partitions already queued.
   void End();
-  // After a failure of the cluster, ends all waits and all partitions with `reason`.
+  // Reports a failure of the cluster: ends all waits and all partitions with `reason`.
   void Fail(const std::string& reason);
   // Skips all rows, current and future.
   void Terminate();

@@ -62,7 +62,7 @@ void Replay::Settle(int64_t count) {
   }
 }
 
-// Sends the error to the driver, which waits for these rows.
+// Sends `reason` to the driver, which waits for these rows.
 void Replay::Refuse(const std::string& reason) {
   if (left_ == 0) return;
   report_({{"event", "feed_error"}, {"feed", feed()}, {"text", reason}, {"timeout", false}});

@@ -48,7 +48,8 @@ class ExampleColumns {
   std::vector<FeatureColumn>& columns() { return columns_; }
 
  private:
-  // Examples of one size class. In one file, they mostly differ only in their values.
+  // Layout of the examples of one size class. In one file, these mostly differ only in their
+  // values.
   struct Layout {
     ExampleShape shape;
     std::vector<uint8_t> present;  // per column
@@ -59,7 +60,8 @@ class ExampleColumns {
   // selected.
   FeatureColumn* Find(size_t index, std::string_view name);
   void AddByLayout(const Layout& layout, std::string_view example);
-  // Returns the locations of the values; nullopt if some numbers are not packed.
+  // Parses the example and adds its values. Returns their locations; nullopt if some numbers are
+  // not packed.
   std::optional<std::vector<ExampleShape::Run>> AddByParsing(std::string_view example);
 
   // Name of a feature, and its column.

@@ -10,7 +10,7 @@
 
 namespace hearth::formats {
 
-// Not thread-safe.
+// The bytes of an example that are not values, for comparison with other examples. Not thread-safe.
 class ExampleShape {
  public:
   // Location of values in an example. `column` is the caller's index of their column; kUnwanted

@@ -116,8 +116,8 @@ TEST(ExampleColumnsTest, KeepsTheSmallestAndTheLargestIntegers) {
   EXPECT_THAT(rows.columns()[0].ints, ElementsAre(INT64_MIN, -1, 0, INT64_MAX));
 }
 
-// Layouts are learned by size, with limits on misses, remembered names and remembered values. Rows
-// must be the same beyond each limit.
+// Layouts are learned by size, with limits on mismatches, remembered names and remembered values.
+// Beyond each limit, the rows must be the same as without learning.
 TEST(ExampleColumnsTest, RowsDoNotDependOnWhatWasLearned) {
   ExampleColumns rows(
       {{.name = "a", .kind = FeatureKind::kInt64}, {.name = "b", .kind = FeatureKind::kInt64}});

@@ -213,7 +213,7 @@ TEST(Coordinator, AFailureEndsTheWaitForAnEventOnce) {
   EXPECT_FALSE(coordinator.NextEvent(Deadline::After(60)));
   EXPECT_FALSE(soon.expired());
   EXPECT_TRUE(coordinator.failure());
-  EXPECT_FALSE(coordinator.NextEvent(Deadline::After(0.05)));  // reported once: this call waits
+  EXPECT_FALSE(coordinator.NextEvent(Deadline::After(0.05)));  // was reported once; this waits
   failing.Join();
 }
 

@@ -17,8 +17,9 @@ struct RingEnd {
   Fd signal;
 };
 
-// Both sides. The creator must close the end that it does not use once the other process has it,
-// because a side counts as dead when the last copy of its signal descriptor is closed.
+// Both sides of a ring. A side counts as dead when the last copy of its signal descriptor is
+// closed. Therefore the creator must close its copy of the other process's side once that process
+// has it.
 struct RingEnds {
   RingEnd writer;
   RingEnd reader;

@@ -32,9 +32,9 @@ class ShuffledOrder {
 
   int64_t rows_;
   uint64_t key_;
-  Permutation blocks_;  // of full blocks; the rows after them stay at the end
+  Permutation blocks_;  // order of full blocks; other rows stay at the end
   int64_t window_ = -1;
-  std::vector<int64_t> order_;  // of the current window's rows
+  std::vector<int64_t> order_;  // the current window's rows, shuffled
 };
 
 }  // namespace hearth::dataset

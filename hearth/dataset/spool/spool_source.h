@@ -34,7 +34,7 @@ class SpoolSource : public MinibatchSource {
   std::shared_ptr<Spool> spool_;
   ReplayOptions options_;
   int64_t epoch_ = 0;
-  // In the first epoch: position of the next row.
+  // Used in the first epoch: position of the next row.
   size_t batch_ = 0;
   int64_t row_ = 0;
   // In later epochs.

@@ -27,7 +27,7 @@ struct StreamedOptions {
   uint64_t window_bytes = uint64_t{64} << 20;
   // Limit of each wait for the feeder's next rows.
   double timeout_s = 3600;
-  // Hash that identifies the rows, supplied by the sender.
+  // Hash that identifies the stream's rows, supplied by the sender.
   uint64_t hash = 0;
 };
 
@@ -42,8 +42,8 @@ class StreamedSource : public MinibatchSource, public RowStream {
                  std::function<void(int64_t)> ask);
   ~StreamedSource() override;
 
-  // Waits for BeginAt(), without a deadline, until Stop(). Returns no rows in epochs before the one
-  // that BeginAt() sets.
+  // Waits for BeginAt() or Stop(), without a deadline. Returns no rows in epochs before the one
+  // that was passed to BeginAt().
   int64_t Next(int64_t max_rows, Minibatch* out) override;
   void NextEpoch() override { ++epoch_; }
   int64_t epoch() const override { return epoch_; }
