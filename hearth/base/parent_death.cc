@@ -14,7 +14,7 @@ void DieWithParent(pid_t parent) {
   if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) {
     ThrowErrno(errno, "cannot set the parent-death signal");
   }
-  // The kernel sends no signal if the parent died before prctl(), so check that now.
+  // Checks for a parent that died before prctl(), because the kernel then sends no signal.
   const pid_t now = ::getppid();
   Require(now == parent, ErrorCode::kUnavailable,
           "process {} that started this one is gone (the parent is now {})", parent, now);

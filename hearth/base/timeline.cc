@@ -145,7 +145,7 @@ void WriteLine(std::string_view line) noexcept {
   if (!the_file.load()->Write(line)) state = State::kOff;
 }
 
-// Returns the thread's number; a thread's first call writes its name to the file.
+// Returns the thread's number. In a thread's first call, also writes the thread's name to the file.
 long ThisThread() {
   thread_local const long number = [] {
     const long id = ::syscall(SYS_gettid);

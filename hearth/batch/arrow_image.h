@@ -16,8 +16,9 @@
 
 namespace hearth::batch {
 
-// References the two structs, which must outlive it. Images have no slice offsets, so row 0 is the
-// first row of a sliced array. Const calls are thread-safe.
+// An Arrow batch from which images are copied. References the two structs, which must outlive it.
+// Row 0 is the first row of a sliced array, because images have no slice offsets. Const calls are
+// thread-safe.
 class ArrowImage {
  public:
   // Throws kInvalidArgument, naming column and type, for a type that images do not support.

@@ -16,7 +16,8 @@ inline constexpr uint64_t kImageAlignment = 64;
 inline constexpr int kMaxNesting = 16;
 inline constexpr uint32_t kMaxNodes = 1 << 16;
 
-// All numbers are little-endian; offsets count from the image's first byte.
+// The first bytes of an image. All numbers are little-endian; offsets count from the image's first
+// byte.
 struct ImageHeader {
   uint32_t magic;
   uint32_t version;
@@ -40,8 +41,8 @@ struct ImageNode {
   uint64_t data_bytes;
 };
 
-// The file that contains a column's values. Stored at `offsets` of the node and followed by the
-// file's absolute path.
+// Identity of the file that contains a column's values. Stored at the offset `offsets` of the
+// column's node, and followed by the file's absolute path.
 struct ImageFile {
   uint64_t bytes;
   int64_t modified_ns;
@@ -49,7 +50,7 @@ struct ImageFile {
   uint64_t path_bytes;
 };
 
-// Location of a value in that file; all zero for null.
+// Location of a value in a column's ImageFile; all zero for null.
 struct FileLocation {
   uint64_t begin;
   uint64_t bytes;

@@ -48,10 +48,10 @@ void CheckLocations(const FileLocation* locations, uint64_t length, uint64_t lim
   RequireSound(sound, "values of column '{}' are outside its file of {} bytes", name, limit);
 }
 
-// Walks the nodes in pre-order and builds their views, checking each bound once. The image may come
-// from another process through shared memory, or from a disk. Therefore every field is checked
-// before use: an offset is compared with the image's size, and a count is bounded before it is
-// multiplied.
+// Reader of an image: walks its nodes in pre-order and builds their views, checking each bound
+// once. The image may come from another process through shared memory, or from a disk. Therefore
+// every field is checked before use: an offset is compared with the image's size, and a count is
+// bounded before it is multiplied.
 class Reader {
  public:
   explicit Reader(std::span<const std::byte> image) : image_(image) {
@@ -205,8 +205,8 @@ class Reader {
   uint64_t file_bytes_ = 0;
 };
 
-// aligned_alloc requires a size that is a multiple of the alignment. The view is declared after the
-// bytes, so it is destroyed first.
+// A copy of an image, and its view. aligned_alloc requires a size that is a multiple of the
+// alignment. The view is declared after the bytes, so it is destroyed first.
 struct OwnedImage {
   explicit OwnedImage(std::span<const std::byte> image)
       : bytes(

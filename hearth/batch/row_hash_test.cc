@@ -153,7 +153,7 @@ TEST(BatchHash, IgnoresBytesUnderANull) {
   EXPECT_EQ(hash(2, "x"), hash(2, "other bytes"));
 }
 
-// Columns built by hand, because BatchBuilder does not support them.
+// Columns with a nesting that BatchBuilder does not support, built by hand.
 class NestedColumns : public ::testing::Test {
  protected:
   static ColumnView Ints(const std::vector<int32_t>& values, const uint8_t* validity = nullptr) {

@@ -13,8 +13,9 @@
 
 namespace hearth::batch {
 
-// One thread appends; any thread may read the result of Append while the file lives. The file is
-// private to its user (0600), has no name, and disappears with the process.
+// A growing file of batch images. One thread appends; any thread may read the result of Append
+// while this object lives. The file is private to its user (0600), has no name, and disappears with
+// the process.
 class SpillFile {
  public:
   explicit SpillFile(std::string directory, size_t segment_bytes = size_t{64} << 20);

@@ -17,9 +17,9 @@
 
 namespace hearth::batch {
 
-// One thread appends and truncates; any thread may read. Append also throws the errors of
-// SpillFile::Append() and BatchView. Files that contain values stay mapped and are checked for
-// changes, so all calls that read them may throw kDataLoss.
+// A list of batches in a spill file. One thread appends and truncates; any thread may read. Append
+// also throws the errors of SpillFile::Append() and BatchView. Files that contain values stay
+// mapped and are checked for changes, so all calls that read them may throw kDataLoss.
 class SpilledBatches {
  public:
   // `resident_bytes`: approximate limit of resident mapped bytes; resource managers such as YARN

@@ -33,8 +33,9 @@ struct Announcement {
   uint64_t hash = 0;      // hash of all rows, if complete (row_hash.h)
 };
 
-// Thread-safe; several readers share it. A wait throws kDeadlineExceeded after `timeout_s`; it
-// throws at once the error of Fail(), of a damaged file or of a signal handler (OnSignal).
+// The rows of one rank. Thread-safe; several readers share it. A wait throws kDeadlineExceeded
+// after `timeout_s`; it throws at once the error of Fail(), of a damaged file or of a signal
+// handler (OnSignal).
 class DatasetRows {
  public:
   // Throws kInvalidArgument if a partition is repeated or negative, or if `timeout_s` is negative

@@ -12,8 +12,8 @@
 
 namespace hearth::dataset {
 
-// Not thread-safe; several readers may share one DatasetRows. Calls wait like those of DatasetRows
-// and throw the same errors.
+// A reader of one rank's rows, epoch by epoch. Not thread-safe; several readers may share one
+// DatasetRows. Calls wait like those of DatasetRows and throw the same errors.
 class EpochReader {
  public:
   EpochReader(std::shared_ptr<DatasetRows> rows, uint64_t seed, ShuffleMode shuffle);

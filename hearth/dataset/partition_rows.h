@@ -19,8 +19,8 @@
 
 namespace hearth::dataset {
 
-// Views and mappings stay valid until this is destroyed. If the writer truncates the mapped file,
-// reading it raises SIGBUS.
+// The rows of one file. Views and mappings stay valid until this object is destroyed. If the writer
+// truncates the file, reading it raises SIGBUS.
 class PartitionRows {
  public:
   // A row: its batch, and its index in that batch.

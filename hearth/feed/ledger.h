@@ -58,7 +58,7 @@ class Ledger {
     }
   };
 
-  // Delivery of one partition.
+  // State of the delivery of one partition.
   struct Part {
     std::optional<Attempt> owner;
     std::deque<Attempt> waiting;

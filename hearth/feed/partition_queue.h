@@ -18,9 +18,10 @@
 
 namespace hearth::feed {
 
-// Thread-safe. Connections of feed tasks announce partitions; each reader of the program
-// (RowReader, one thread) takes one partition at a time and reads its rows from the ring. A feed
-// with spooled rows has a single reader, because they are written to one file.
+// Partitions that wait to be read or are being read. Connections of feed tasks announce partitions;
+// each reader of the program (RowReader, one thread) takes one partition at a time and reads its
+// rows from the ring. A feed with spooled rows has a single reader, because they are written to one
+// file. Thread-safe.
 class PartitionQueue {
  public:
   using Json = nlohmann::json;

@@ -13,7 +13,7 @@
 
 namespace hearth::feed {
 
-// Reads from a queue that may have other readers. Used by one thread.
+// A reader of one queue, which may have other readers. Used by one thread.
 class RowReader {
  public:
   explicit RowReader(std::shared_ptr<PartitionQueue> queue) : queue_(std::move(queue)) {}

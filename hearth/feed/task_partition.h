@@ -15,7 +15,8 @@
 
 namespace hearth::feed {
 
-// The program's thread reads; any thread may call the other methods.
+// A partition whose rows arrive through a feed task's ring. The program's thread reads; any thread
+// may call the other methods.
 class TaskPartition : public Partition {
  public:
   using Json = nlohmann::json;

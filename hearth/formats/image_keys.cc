@@ -111,8 +111,8 @@ std::string TextOf(std::string_view written) {
   return text;
 }
 
-// Reads one serialized value. Objects become their fields, boxed numbers become plain numbers. Owns
-// the objects that its values point to.
+// Reader of one serialized value. Objects become their fields, boxed numbers become plain numbers.
+// Owns the objects to which its values point.
 class Stream {
  public:
   explicit Stream(std::string_view data) : data_(data) {}

@@ -13,7 +13,8 @@ namespace {
 constexpr uint32_t kDeepest = 1000;
 constexpr uint32_t kEmpty = std::numeric_limits<uint32_t>::max();
 
-// Simulates the reader's stack and memo, tracking only the nesting depth of tuples and calls.
+// A walk over a pickle's opcodes. Simulates the reader's stack and memo, tracking only the nesting
+// depth of tuples and calls.
 class Walk {
  public:
   explicit Walk(std::string_view pickle)

@@ -47,7 +47,7 @@ class Coordinator : private ControlServer::Handler {
   // after a failure. Does not throw. Only the newest 4096 log lines are kept; all other events are
   // kept until taken.
   std::optional<Event> NextEvent(Deadline deadline);
-  // Number of log lines dropped in favour of newer ones since the last call.
+  // Number of log lines that newer ones have displaced since the last call of this function.
   int64_t TakeDroppedLogLines();
 
   // Sends `value` to every connected member.

@@ -25,7 +25,7 @@ class EventQueue {
   explicit EventQueue(size_t max_log_lines) : max_log_lines_(max_log_lines) {}
 
   bool empty() const { return events_.empty() && log_lines_.empty(); }
-  // Number of log lines dropped in favour of newer ones since the last call.
+  // Number of log lines that newer ones have displaced since the last call of this function.
   int64_t TakeDropped() { return std::exchange(dropped_, 0); }
 
   void AddEvent(Event event) { events_.push_back({next_++, std::move(event)}); }

@@ -10,7 +10,8 @@
 
 namespace hearth::rendezvous {
 
-// Stores the first failure and calls its subscribers. Any thread may call it.
+// The first failure of a cluster, and the callbacks to run when it is known. Any thread may call
+// it.
 class FailureWatch {
  public:
   // A function to call at the failure. It must neither subscribe nor destroy a subscription of the

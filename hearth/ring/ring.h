@@ -10,8 +10,8 @@ namespace hearth::ring {
 
 inline constexpr size_t kDefaultRingBytes = size_t{32} << 20;
 
-// Descriptors of one side. They are created close-on-exec; clear this for those that a child
-// process is to inherit.
+// Descriptors of one side, created close-on-exec. Clear this flag of the side that a child process
+// is to inherit.
 struct RingEnd {
   Fd memory;
   Fd signal;

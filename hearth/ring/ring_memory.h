@@ -9,9 +9,9 @@
 
 namespace hearth::ring {
 
-// Positions only increase; position % (capacity + window) is the offset in the data. After an entry
-// that ends outside the window, the next position is the window's start again (RingMemory::After).
-// Each group of fields is written by one side only.
+// Control fields of a ring. Positions only increase; position % (capacity + window) is the offset
+// in the data. After an entry that ends outside the window, the next position is the window's start
+// again (RingMemory::After). Each group of fields is written by one side only.
 struct RingControl {
   uint32_t magic;
   uint32_t version;
@@ -40,7 +40,7 @@ enum class EntryKind : uint32_t { kBatch = 1, kFlush = 2, kEnd = 3, kPart = 4 };
 // Size limit of a batch, because several copies of it may be in memory during the transfer.
 inline constexpr uint64_t kMaxBatchBytes = uint64_t{4} << 30;
 
-// Precedes every entry; entries are padded to kImageAlignment.
+// A header precedes every entry; entries are padded to kImageAlignment.
 struct EntryHeader {
   uint32_t kind;
   uint32_t reserved;

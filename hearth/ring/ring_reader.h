@@ -20,7 +20,7 @@ struct RingEntry {
   std::span<const std::byte> image;  // of a batch, not validated; in the ring or in a buffer
 };
 
-// One thread reads; any thread may call Close().
+// The reading side. One thread reads; any thread may call Close().
 class RingReader {
  public:
   explicit RingReader(RingEnd end);

@@ -212,7 +212,7 @@ INSTANTIATE_TEST_SUITE_P(All, MinibatchSourceTest,
                          ::testing::Values(kMemory, kRing, kRoundRobin, kSlice, kSpool, kStreamed),
                          NameOfSource);
 
-// Implementations that wait for a feeder.
+// Tests of the implementations that wait for a feeder.
 class FedSourceTest : public ::testing::TestWithParam<Implementation> {
  protected:
   FedSourceTest() : FedSourceTest(ring::CreateRing(64 << 10)) {}

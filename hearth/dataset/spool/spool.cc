@@ -76,7 +76,8 @@ void Spool::Store(std::span<const std::byte> image) {
   if (all_but_this && stored.file_bytes() == 0) HashTo(batches, false);
 }
 
-// While a request exists, the drain stops hashing after its current batch.
+// A pending request for a digest. While one exists, the drain stops hashing after its current
+// batch.
 class Spool::DigestRequest {
  public:
   explicit DigestRequest(Spool* spool) : spool_(spool) { Add(1); }

@@ -28,9 +28,9 @@ struct SpoolOptions {
   uint64_t resident_bytes = uint64_t{256} << 20;
 };
 
-// Any thread may read. Waits throw kDeadlineExceeded after options.timeout_s, kAborted after
-// Stop(), or the error that stopped the drain: the feeder's error, kUnavailable if the feeder died,
-// kResourceExhausted for a full disk. Destruction closes the ring.
+// All rows of one ring. Any thread may read. Waits throw kDeadlineExceeded after options.timeout_s,
+// kAborted after Stop(), or the error that stopped the drain: the feeder's error, kUnavailable if
+// the feeder died, kResourceExhausted for a full disk. Destruction closes the ring.
 class Spool : public RowStream {
  public:
   Spool(ring::RingEnd ring, const SpoolOptions& options);

@@ -17,7 +17,8 @@ struct ReplayOptions {
   uint64_t seed = 0;
 };
 
-// Delivers every row exactly once per epoch. Several sources may share one spool.
+// A source of a spool's rows that delivers each row exactly once per epoch. Several sources may
+// share one spool.
 class SpoolSource : public MinibatchSource {
  public:
   SpoolSource(std::shared_ptr<Spool> spool, ReplayOptions options);
