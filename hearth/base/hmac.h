@@ -16,8 +16,8 @@ std::string HmacSha256(std::string_view key, std::string_view message);
 std::string RandomBytes(size_t count);
 
 std::string HexEncode(std::string_view bytes);
-// Throws kInvalidArgument if `text` is not hex digits. The error does not quote `text`, which may
-// be secret.
+// Decodes pairs of hex digits. Throws kInvalidArgument for other text, without quoting it, because
+// it may be secret.
 std::string HexDecode(std::string_view text);
 
 // A fresh 256-bit secret as 64 hex digits. Never log it.

@@ -38,7 +38,7 @@ class LogTest : public testing::Test {
   std::vector<std::string> texts_, lines_;
 };
 
-// Caffe's parse_log.py and extract_seconds.py rely on this part of a line.
+// Checks the part of a line on which Caffe's parse_log.py and extract_seconds.py rely.
 TEST_F(LogTest, LinesMatchCaffesParser) {
   log::Info("Iteration {}, loss = {}", 100, 0.5);
   ASSERT_EQ(lines_.size(), 1u);

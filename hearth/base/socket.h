@@ -76,8 +76,8 @@ class TcpListener {
   // none.
   TcpListener(const std::string& host, const PortRange& ports);
 
-  // Throws kDeadlineExceeded if no client connected, kResourceExhausted if descriptors or memory
-  // run out. Skips clients that disconnect before they are accepted.
+  // Accepts the next client. Throws kDeadlineExceeded if none connected, kResourceExhausted if
+  // descriptors or memory run out. Skips clients that disconnect before they are accepted.
   Connection Accept(Deadline deadline);
 
   int port() const { return port_; }

@@ -69,8 +69,9 @@ struct BatchBuilder::Column {
 
 namespace {
 
-// Appends one entry of `target` per list, which may be any container of contiguous values
-// (std::string, std::vector). Offsets start at 0 and count bytes of strings or items of lists.
+// Appends the values of each list to `target`, and the list's end to `offsets`. A list may be any
+// container of contiguous values (std::string, std::vector). Offsets start at 0 and count bytes of
+// strings or items of lists.
 template <typename Column, typename Values>
 void AppendLists(const std::vector<Values>& lists, std::vector<int32_t>* offsets, Column* target) {
   offsets->assign(1, 0);

@@ -40,7 +40,8 @@ inline std::string_view ViewedBytes(const ArrowArray& array, int64_t index) {
 // Builds an array of views without copying the values. Not thread-safe.
 class ByteViews {
  public:
-  // Throws kResourceExhausted for a value of 2 GiB or more; `column` is named in the error.
+  // Appends a view of `value`. Throws kResourceExhausted for a value of 2 GiB or more, naming
+  // `column`.
   void Append(std::string_view value, std::string_view column) {
     Require(value.size() <= INT32_MAX, ErrorCode::kResourceExhausted,
             "a value of column '{}' has {} bytes; the limit is 2 GiB", column, value.size());

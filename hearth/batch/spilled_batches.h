@@ -38,7 +38,8 @@ class SpilledBatches {
   // Call before reading this many bytes. Occasionally drops all mapped pages and calls
   // CheckFiles().
   void CountTouched(uint64_t bytes);
-  // Throws kDataLoss if a file that contains values was modified since its first use.
+  // Checks all files that contain values. Throws kDataLoss if one of them was modified since its
+  // first use.
   void CheckFiles() const;
 
  private:

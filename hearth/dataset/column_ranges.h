@@ -28,7 +28,8 @@ inline ItemRange ItemsOf(const batch::ColumnView& lists, int64_t row) {
   return {offsets[row], offsets[row + 1]};
 }
 
-// Throws kInvalidArgument unless exactly one column has the name.
+// Returns the index of the column with this name. Throws kInvalidArgument unless there is exactly
+// one.
 size_t ColumnNamed(const std::vector<batch::ColumnView>& columns, std::string_view name);
 
 }  // namespace hearth::dataset

@@ -49,7 +49,7 @@ std::shared_ptr<const SelectedRows> EpochReader::Select(int64_t position, int64_
   std::vector<int64_t> indices;
   if (count > 0) {
     const int64_t there = WaitEpochRows(order_.RowsNeeded(position + count - 1));
-    // `there` is smaller than `needed` only if the epoch has no more rows.
+    // If `there` is less than the number of rows needed, the epoch has no more rows.
     const int64_t end = wrap ? position + count : std::min(position + count, there);
     Require(there > 0 || end <= position, ErrorCode::kInvalidArgument,
             "this rank has no row in epoch {}: give it a partition with rows, or use fewer ranks",

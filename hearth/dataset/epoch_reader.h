@@ -18,9 +18,9 @@ class EpochReader {
  public:
   EpochReader(std::shared_ptr<DatasetRows> rows, uint64_t seed, ShuffleMode shuffle);
 
-  // Remaining rows of an epoch, by ascending indices. They are visited in the order of an epoch of
-  // that many rows; if `order_seed` is set, that order is shuffled with it. RowSeed() of each row
-  // does not depend on this.
+  // The rows that are left of an epoch, by ascending indices. They are visited in the order that an
+  // epoch of that many rows has with the seed `order_seed`, by default the reader's seed. RowSeed()
+  // of each row does not depend on `order_seed`.
   struct Rest {
     std::vector<int64_t> indices;
     std::optional<uint64_t> order_seed = std::nullopt;

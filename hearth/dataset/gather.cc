@@ -62,9 +62,9 @@ int64_t GatheredColumn::NumberBytes(ColumnType type) {
   return type == ColumnType::kBool ? 1 : batch::NumberWidth(type);
 }
 
-// Copies `bytes` from the address source(view, row) for each row. Each random row costs a cache
-// miss; a list costs up to three, one after another: for its offsets, its values and the next cache
-// line. Three passes over 64 rows let the misses of each step overlap.
+// Copies `bytes` bytes for each row, from the address source(view, row). Each random row costs a
+// cache miss; a list costs up to three, one after another: for its offsets, its values and the next
+// cache line. Three passes over 64 rows let the misses of each step overlap.
 template <typename Source>
 void GatheredColumn::CopyBlocks(size_t bytes, std::byte* to, Source source) const {
   std::array<const uint8_t*, kRowsAtOnce> from;

@@ -24,7 +24,7 @@ class GatheredColumn {
     kOther,
   };
 
-  // Throws unless exactly one column has the name.
+  // Selects the column with this name. Throws unless there is exactly one.
   GatheredColumn(std::shared_ptr<const SelectedRows> rows, std::string_view name);
 
   const std::string& name() const { return name_; }

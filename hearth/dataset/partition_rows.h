@@ -29,7 +29,8 @@ class PartitionRows {
     int64_t row;
   };
 
-  // Takes ownership of the file. `partition` and `attempt` are used only in error messages.
+  // Takes ownership of the file. `partition` and `attempt` identify the writer, for example in
+  // error messages.
   PartitionRows(int64_t partition, int64_t attempt, Fd file)
       : partition_(partition), attempt_(attempt), file_(std::move(file)) {}
 

@@ -28,13 +28,13 @@ class PartitionFile {
  public:
   explicit PartitionFile(Fd file) : file_(std::move(file)) {}
 
-  // Throws kResourceExhausted if the disk is full, and the matching error of errno for other
-  // failures. Nothing may be written after an error.
+  // Appends one image. Throws kResourceExhausted if the disk is full, and the matching error of
+  // errno for other failures. Nothing may be written after an error.
   void Append(std::span<const std::byte> image) {
     Write(image);
     EndImage();
   }
-  // Appends one image in parts.
+  // Appends one image in parts: call Write() for each part, then EndImage().
   void Write(std::span<const std::byte> part);
   void EndImage();
   uint64_t bytes() const { return end_; }

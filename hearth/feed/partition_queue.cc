@@ -94,8 +94,8 @@ void PartitionQueue::AddReplay(const std::string& feed, const std::string& spool
   std::shared_ptr<SpooledRows> rows;
   {
     const std::lock_guard lock(mutex_);
-    // Removed from the map, so that the replay is their only owner and deletes their file at its
-    // end.
+    // Removes the rows from the map, so that the replay is their only owner and deletes their file
+    // at its end.
     if (auto found = spooled_.extract(spooled)) rows = std::move(found.mapped());
   }
   Put(std::make_shared<Replay>(feed, std::move(rows), times, report_));

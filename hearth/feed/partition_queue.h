@@ -47,7 +47,7 @@ class PartitionQueue {
   // Each partition goes to one reader, which must call Done() after reading it.
   std::shared_ptr<Partition> Next();
   void Done(const std::shared_ptr<Partition>& partition);
-  // Throws kAborted if the cluster has failed.
+  // Checks for a failure: throws kAborted if the cluster has failed.
   void Check() const;
   // Reason of the cluster's failure; empty if it has not failed.
   std::string failure() const;

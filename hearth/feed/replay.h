@@ -23,8 +23,8 @@ class SpooledRows {
   void Add(std::span<const std::byte> image, RowFormat format);
   // Marks the last batch as ending with a complete row.
   void Commit() { complete_ = formats_.size(); }
-  // Called if the feed task died within a row. Drops the start of that row, which another attempt
-  // will send again.
+  // Called if the feed task died within a row. Drops the part of the row that has arrived, because
+  // the whole row will be sent again.
   void Rollback();
 
   size_t size() const { return complete_; }  // batches of complete rows

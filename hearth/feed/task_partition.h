@@ -59,7 +59,7 @@ class TaskPartition : public Partition {
   // Progress of delivery, in complete batches.
   struct Delivered {
     int64_t batches = 0;
-    uint64_t hash = 0;  // hash of the batches in this count
+    uint64_t hash = 0;  // hash of these batches
     bool operator==(const Delivered&) const = default;
   };
 

@@ -57,8 +57,8 @@ class MappedFile : public std::enable_shared_from_this<const MappedFile> {
   // True if the file system is known to be local, so that reading again needs no network.
   bool is_local() const { return is_local_; }
 
-  // Throws kDataLoss if the file was modified since it was mapped. A file that was moved, removed
-  // or replaced stays readable through the mapping.
+  // Checks the file on the disk. Throws kDataLoss if it was modified since it was mapped. A file
+  // that was moved, removed or replaced stays readable through the mapping.
   void CheckUnchanged() const;
   // Drops this file's pages from the process's resident memory, like SpillFile::DropPages().
   void DropPages() const;

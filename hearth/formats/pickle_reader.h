@@ -206,8 +206,8 @@ class PickleReader {
 
   std::span<Value> From(size_t begin) { return std::span(stack_).subspan(begin); }
 
-  // Reads a list. Creates a list that contains only numbers, which is the most frequent row, in one
-  // call.
+  // Reads a list. A list that contains only numbers, the most frequent kind of row, is created in
+  // one call.
   bool List() {
     const char* const start = at_;
     const bool memoized = at_ < end_ && *at_ == kMemoize;

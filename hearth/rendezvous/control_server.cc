@@ -170,7 +170,7 @@ void ControlServer::Serve(Link& link, short events) {
     Drop(link,
          gone ? kClosedWithoutDone : fmt::format("broke the control protocol: {}", error.what()));
   } catch (const std::exception& error) {
-    // Catches Json's exceptions, too: a field is missing or has the wrong type.
+    // An exception of Json, for example: a field is missing or has the wrong type.
     Drop(link, fmt::format("broke the control protocol: {}", error.what()));
   }
 }

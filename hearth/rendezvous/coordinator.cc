@@ -106,8 +106,7 @@ void Coordinator::Close() {
 void Coordinator::OnJoin(int rank, const std::string& peer) {
   const std::lock_guard lock(mutex_);
   peers_[static_cast<size_t>(rank)] = peer;
-  // If the cluster has failed, this rank was not yet connected when the failure was sent to all
-  // ranks.
+  // Repeats a failure that was sent to all ranks before this rank had connected.
   if (failure_) server_->Send(rank, {{"type", "failure"}, {"failure", failure_->ToJson()}});
 }
 

@@ -10,7 +10,7 @@ namespace hearth::ring {
 
 inline constexpr size_t kDefaultRingBytes = size_t{32} << 20;
 
-// Descriptors of one side, created close-on-exec. Clear this flag of the side that a child process
+// Descriptors of one side, created close-on-exec. Clear this flag for the side that a child process
 // is to inherit.
 struct RingEnd {
   Fd memory;
