@@ -163,8 +163,8 @@ long ThisThread() {
 }  // namespace
 
 bool On() noexcept {
-  // Every span calls On(); without a timeline, this load is its only cost. Acquire, so that a
-  // thread that sees kOn also sees the file.
+  // Every span calls On(). If there is no timeline, this load is all that a span costs. The load is
+  // an acquire, so that a thread that sees kOn also sees the file.
   const State now = state.load(std::memory_order_acquire);
   if (now != State::kUnknown) return now == State::kOn;
   OpenByEnvironment();

@@ -13,7 +13,8 @@ namespace {
 
 using formats::MappedFile;
 
-// Names of frequent unsupported types, for error messages.
+// Describes a type for error messages: frequent unsupported types by name, others by their Arrow
+// format.
 std::string DescribeFormat(std::string_view format) {
   constexpr std::pair<std::string_view, std::string_view> kNames[] = {
       {"n", "null"},
@@ -122,7 +123,7 @@ std::shared_ptr<const MappedFile> FileOf(const ArrowArray& array) {
   return file;
 }
 
-// Returns the offset of a new buffer. Keeps `*end` aligned.
+// Reserves `bytes` at `*end` and returns their offset. Keeps `*end` aligned.
 uint64_t Reserve(uint64_t bytes, uint64_t* end) {
   const uint64_t offset = *end;
   *end = AlignImage(offset + bytes);

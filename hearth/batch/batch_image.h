@@ -9,7 +9,7 @@ namespace hearth::batch {
 
 inline constexpr uint32_t kImageMagic = 0x54414248;  // "HBAT"
 inline constexpr uint32_t kImageVersion = 1;
-// Alignment of every buffer in the image; images should be aligned to it too.
+// Alignment of every buffer in the image, and preferably of the image itself.
 inline constexpr uint64_t kImageAlignment = 64;
 // Limits of nesting and size, so that a damaged table cannot cause deep recursion or large
 // allocations.
@@ -23,15 +23,15 @@ struct ImageHeader {
   uint32_t version;
   uint64_t bytes;  // size of the whole image
   uint64_t rows;
-  uint32_t columns;  // top-level nodes
-  uint32_t nodes;    // all nodes; they follow this header in pre-order
+  uint32_t columns;  // number of top-level nodes
+  uint32_t nodes;    // number of all nodes, which follow this header in pre-order
 };
 
 // A column or a child of one. An absent buffer has offset 0.
 struct ImageNode {
   uint32_t type;      // ColumnType
-  uint32_t children;  // direct children
-  uint64_t length;    // values
+  uint32_t children;  // number of direct children
+  uint64_t length;    // number of values
   uint64_t list_size;
   uint32_t name_offset;
   uint32_t name_bytes;

@@ -1,4 +1,4 @@
-// Looks up columns by name and items of list columns.
+// Looks up columns by name, and the items of list columns by row.
 #pragma once
 
 #include <cstddef>

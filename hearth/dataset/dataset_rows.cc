@@ -290,7 +290,8 @@ int64_t DatasetRows::WaitIndex(int64_t end) {
 }
 
 size_t DatasetRows::SlotAt(int64_t index) const {
-  // Empty partitions have the same base as the next one, so this selects the last of them.
+  // An empty partition has the same base as the next one. Of partitions with equal bases, this
+  // selects the last one, which has the row.
   const auto after = std::upper_bound(bases_.begin(), bases_.end(), index);
   return static_cast<size_t>(after - bases_.begin()) - 1;
 }

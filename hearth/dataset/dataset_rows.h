@@ -56,7 +56,8 @@ class DatasetRows {
   // Ends all current and later waits with kAborted and `reason`; ignores later reasons.
   void Fail(const std::string& reason);
 
-  // Total rows of the rank: waits until its partitions are complete or SetTotals() was called.
+  // Returns the total number of the rank's rows; waits until its partitions are complete or
+  // SetTotals() was called.
   int64_t WaitRows();
   // Waits for SetTotals() and returns its counts. Throws kInvalidArgument for the same values of
   // `timeout_s` as the constructor.
@@ -102,7 +103,8 @@ class DatasetRows {
     int64_t read_rows = 0;  // rows [0, read_rows) may have been read
   };
 
-  // For announcements, with announcing_ held. They lock mutex_ only to publish their results.
+  // Functions for announcements; announcing_ must be held. They lock mutex_ only to publish their
+  // results.
   Slot& SlotOf(int64_t partition);
   void ApplyToSlot(Slot& slot, Announcement announcement);
   void CheckColumns(const Slot& slot, const std::vector<batch::BatchView>& batches) const;
@@ -115,14 +117,14 @@ class DatasetRows {
   template <typename Call>
   void FailWith(Call call);
 
-  // Index computations, with mutex_ locked.
+  // Functions that compute indices; mutex_ must be locked.
   void RecomputeBases();
   static int64_t Available(const Slot& slot);
   size_t SlotAt(int64_t index) const;
   // Returns the largest index, or -1 if there are none. Throws unless all rows have arrived.
   int64_t LastOf(std::span<const int64_t> indices) const;
 
-  // For readers.
+  // Functions for readers.
   void Wait(std::unique_lock<std::mutex>& lock, Deadline deadline, std::string_view what,
             const std::function<bool()>& ready);
   void WaitForRows(std::unique_lock<std::mutex>& lock, std::span<const int64_t> indices);
@@ -131,8 +133,9 @@ class DatasetRows {
   const double timeout_s_;
   // Admits one announcement at a time, which reads and hashes files without blocking readers.
   std::mutex announcing_;
-  // Guards everything below. Only read_rows, error_ and touched_bytes_ are written without
-  // announcing_; its holder may read the rest without mutex_.
+  // Guards everything below. Of these fields, only read_rows, error_ and touched_bytes_ are written
+  // without holding announcing_; a thread that holds announcing_ may read the others without
+  // mutex_.
   mutable std::mutex mutex_;
   WakeUp changed_;
   std::vector<Slot> slots_;  // by partition

@@ -45,12 +45,12 @@ class PartitionRows {
   // serialised.
   void Add(std::vector<batch::BatchView> batches);
   int64_t rows() const { return rows_; }
-  // 0 <= row < rows().
+  // Returns the row with this index, which must be in [0, rows()).
   RowRef At(int64_t row) const;
   // Approximate number of bytes per row of this batch.
   static uint64_t RowBytes(const batch::BatchView& batch);
   const std::deque<batch::BatchView>& batches() const { return batches_; }
-  // Rolling hash of the first rows (row_hash.h); reads them.
+  // Returns the rolling hash (row_hash.h) of the first `rows` rows, which this call reads.
   uint64_t HashOf(int64_t rows) const;
 
   // The functions below are thread-safe.

@@ -4,7 +4,7 @@
 // Spark may run several attempts of a task: retries, speculation, a late one on an executor that
 // was abandoned. They may reach different nodes, and rows that a program has received cannot be
 // taken back. Therefore only one attempt at a time, the owner, sends the rows of a partition; the
-// others wait. If the owner finishes, they have nothing to send. If the owner dies, the next
+// others wait. If the owner finishes, the others have nothing to send. If the owner dies, the next
 // attempt continues after the last delivered row, once its node has checked that the earlier rows
 // are the same.
 #pragma once

@@ -46,7 +46,7 @@ std::optional<Partition::Batch> Replay::Read() {
   const BatchView& spooled = spooled_->at(index);
   const RowFormat format = spooled_->format(index);
   // Columns are copied, because the program may write to the arrays, and later epochs must not see
-  // that. Pickled rows become new Python objects each time, so they need no copy.
+  // what it wrote. Pickled rows become new Python objects each time, so they need no copy.
   if (!format.pickled) return Batch{batch::CopyBatch(spooled.image()), {}, format};
   return Batch{std::shared_ptr<const BatchView>(spooled_, &spooled), {}, format};
 }

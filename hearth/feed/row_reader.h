@@ -55,7 +55,7 @@ class RowReader {
   const std::shared_ptr<PartitionQueue> queue_;
   std::shared_ptr<Partition> partition_;
   int64_t left_ = 0;  // undelivered rows of the last batch
-  int64_t held_ = 0;  // batches that contain these rows
+  int64_t held_ = 0;  // held batches that contain such rows
   std::deque<PendingResults> pending_;
   bool ended_ = false;
 };

@@ -53,7 +53,7 @@ class ExampleColumns {
   struct Layout {
     ExampleShape shape;
     std::vector<uint8_t> present;  // per column
-    int misses = 0;                // consecutive mismatches
+    int misses = 0;                // number of consecutive mismatches
   };
 
   // Returns the column of the example's feature number `index`; null if the feature was not

@@ -37,7 +37,8 @@ struct StreamedOptions {
 // the feeder died.
 class StreamedSource : public MinibatchSource, public RowStream {
  public:
-  // `ask` tells the feeder to start with an epoch; BeginAt() calls it once.
+  // `ask(epoch)` tells the feeder with which epoch to start. Only the first call of BeginAt() calls
+  // it.
   StreamedSource(ring::RingEnd ring, const StreamedOptions& options,
                  std::function<void(int64_t)> ask);
   ~StreamedSource() override;
