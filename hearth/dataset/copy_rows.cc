@@ -193,7 +193,7 @@ void WriteOffsets(const CopiedNode& node, std::byte* to) {
   }
 }
 
-// Numbers are copied run by run, strings one by one, because they may be in a file or be
+// Numbers are copied run by run. Strings are copied one by one, because they may be in a file or be
 // interrupted by nulls.
 void WriteData(const CopiedNode& node, std::byte* to) {
   const int64_t width = batch::NumberWidth(static_cast<ColumnType>(node.entry.type));

@@ -32,7 +32,7 @@ class GatheredColumn {
   bool is_text() const;
   // Type of the column's numbers, or of the numbers in its lists.
   batch::ColumnType number_type() const { return number_type_; }
-  static int64_t NumberBytes(batch::ColumnType type);  // in an array, where a bool is a byte
+  static int64_t NumberBytes(batch::ColumnType type);  // in an array, a bool is one byte
 
   // Copies numbers contiguously. Converts null floats to NaN; throws for other nulls.
   void CopyNumbers(std::byte* to) const;

@@ -14,8 +14,8 @@
 namespace hearth::dataset {
 namespace {
 
-// Each part has a separate deadline, so that a receiver that is slow to read a large image is not
-// considered dead.
+// Size of the parts in which an image is transferred. Each part has a separate deadline, so that a
+// receiver that is slow to read a large image is not considered dead.
 constexpr size_t kPart = size_t{1} << 20;
 // Limit of the receiver's resident mapped bytes.
 constexpr uint64_t kReceiverResident = uint64_t{32} << 20;

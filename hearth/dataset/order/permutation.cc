@@ -37,7 +37,7 @@ uint64_t Permutation::Permute(uint64_t value) const {
 }
 
 // Values outside [0, size) are permuted again (cycle walking). Each cycle of the permutation
-// returns to [0, size), and it reaches each number there from exactly one start.
+// returns to [0, size), and each number in that range is reached from exactly one start.
 int64_t Permutation::At(int64_t position) const {
   auto value = static_cast<uint64_t>(position);
   do {

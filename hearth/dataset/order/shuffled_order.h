@@ -21,7 +21,7 @@ class ShuffledOrder {
   ShuffledOrder(int64_t rows, uint64_t seed, uint64_t epoch);
 
   // Returns the row at `position`; a bijection of [0, rows). Fast if positions ascend, because each
-  // change of window shuffles the new one.
+  // change to another window shuffles that window.
   int64_t At(int64_t position) {
     if (position / kWindowRows != window_) MakeWindow(position / kWindowRows);
     return order_[static_cast<size_t>(position % kWindowRows)];

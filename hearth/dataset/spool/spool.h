@@ -98,7 +98,7 @@ class Spool : public RowStream {
   int64_t rows_ = 0;
   size_t hashed_ = 0;   // number of hashed batches in starts_
   uint64_t hash_ = 0;   // hash of the hashed rows
-  uint64_t bytes_ = 0;  // bytes of their rows, including values in other files
+  uint64_t bytes_ = 0;  // bytes of the hashed rows, including values in other files
   bool complete_ = false, stopped_ = false;
   bool hashing_ = false;     // a thread is hashing a batch
   int digest_requests_ = 0;  // threads waiting for a digest, which have priority

@@ -38,7 +38,7 @@ class SpoolSource : public MinibatchSource {
   // Used in the first epoch: position of the next row.
   size_t batch_ = 0;
   int64_t row_ = 0;
-  // In later epochs.
+  // Used in later epochs.
   int64_t rows_ = 0;
   int64_t position_ = 0;
   std::optional<ShuffledOrder> order_;

@@ -31,10 +31,10 @@ struct StreamedOptions {
   uint64_t hash = 0;
 };
 
-// Rows that a feeder sends. It starts with the requested epoch and sends whole epochs, each
-// followed by a flush mark. The order of the rows depends on the order in which they arrive, the
-// seed and the epoch. Used by one consumer thread. Throws the feeder's error, or kUnavailable if
-// the feeder died.
+// A stream of rows from a feeder. The feeder starts with the requested epoch and sends whole
+// epochs, each followed by a flush mark. The order of the rows depends on the order in which they
+// arrive, the seed and the epoch. Used by one consumer thread. Throws the feeder's error, or
+// kUnavailable if the feeder died.
 class StreamedSource : public MinibatchSource, public RowStream {
  public:
   // `ask(epoch)` tells the feeder with which epoch to start. Only the first call of BeginAt() calls
