@@ -11,13 +11,13 @@
 namespace hearth {
 namespace {
 
-// Memory for one control message. cmsg(3) requires the alignment of its header.
+// Buffer for one control message, with the alignment of `cmsghdr` that cmsg(3) requires.
 struct Control {
   alignas(cmsghdr) char bytes[CMSG_SPACE(kMaxDescriptors * sizeof(int))];
 };
 
 // Takes ownership of every descriptor in the message, including unexpected ones: the kernel has
-// already installed them in this process, so a dropped one would leak.
+// already installed them in this process, so a descriptor without an owner would leak.
 void Take(const msghdr& message, std::vector<Fd>* descriptors) {
   for (const cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr;
        part = CMSG_NXTHDR(const_cast<msghdr*>(&message), const_cast<cmsghdr*>(part))) {
@@ -79,7 +79,7 @@ size_t ReadWithDescriptors(const Connection& connection, void* data, size_t size
       Take(message, descriptors);
       return static_cast<size_t>(got);
     }
-    if (errno == ECONNRESET) return 0;  // treated as end of file, as in Connection::TryRead
+    if (errno == ECONNRESET) return 0;  // a reset is end of file, as in Connection::TryRead
     if (errno == EAGAIN || errno == EWOULDBLOCK) {
       Require(PollOne(connection.fd(), POLLIN, deadline) != 0, ErrorCode::kDeadlineExceeded,
               "received no data from {} before the deadline", connection.peer());

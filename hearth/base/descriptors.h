@@ -13,7 +13,7 @@
 
 namespace hearth {
 
-// Maximum per call; on receipt, the kernel drops any more.
+// Maximum number of descriptors per call. The kernel drops those beyond it on receipt.
 inline constexpr size_t kMaxDescriptors = 8;
 
 // Sends copies of `descriptors` with the first of `bytes`. Waits until the socket accepts at least
@@ -22,8 +22,8 @@ size_t WriteWithDescriptors(const Connection& connection, std::string_view bytes
                             std::span<const int> descriptors, Deadline deadline);
 
 // Waits for at least one byte and reads up to `size`; 0 is end of file. Appends the descriptors
-// that were sent with these bytes, as close-on-exec; if this process reaches its descriptor limit,
-// the remaining ones are lost.
+// that were sent with these bytes and sets close-on-exec on them. If this process reaches its limit
+// of open descriptors, the remaining ones are lost.
 size_t ReadWithDescriptors(const Connection& connection, void* data, size_t size,
                            std::vector<Fd>* descriptors, Deadline deadline);
 

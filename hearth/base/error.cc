@@ -63,12 +63,12 @@ ErrorCode CodeOfErrno(int error_number) {
   }
 }
 
-// Copies `cause`, which is destroyed when its catch block ends. A copied Error shares its own
-// cause.
+// Returns a copy of `cause`, because the exception is destroyed when its catch block ends. If it is
+// an Error, the copy shares the Error's own cause.
 std::shared_ptr<const Error> CopyOf(const std::exception& cause) {
   const auto* error = dynamic_cast<const Error*>(&cause);
   if (error != nullptr) return std::make_shared<const Error>(*error);
-  // The only standard exception that a retry or another setting can avoid.
+  // std::bad_alloc is the only standard exception that a retry or another setting can avoid.
   const bool memory = dynamic_cast<const std::bad_alloc*>(&cause) != nullptr;
   const auto code = memory ? ErrorCode::kResourceExhausted : ErrorCode::kInternal;
   return std::make_shared<const Error>(code, cause.what());

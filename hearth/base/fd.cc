@@ -9,8 +9,8 @@
 namespace hearth {
 
 Fd Duplicate(int fd) {
-  // Duplicates and sets close-on-exec in one call: otherwise a child that another thread starts in
-  // between would inherit the copy.
+  // F_DUPFD_CLOEXEC duplicates and sets close-on-exec in one call. Between two calls, another
+  // thread could start a child that inherits the copy.
   Fd copy(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
   if (!copy.valid()) ThrowErrno(errno, fmt::format("cannot duplicate descriptor {}", fd));
   return copy;

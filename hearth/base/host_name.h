@@ -5,7 +5,7 @@
 
 namespace hearth {
 
-// As reported by the kernel; "unknown" if that fails. Any thread.
+// The host name that the kernel reports, or "unknown" if the call fails. Any thread may call it.
 std::string HostName();
 
 }  // namespace hearth

@@ -6,8 +6,9 @@
 
 namespace hearth {
 
-// From the environment, in order: SPARK_EXECUTOR_DIRS, else LOCAL_DIRS, else SPARK_LOCAL_DIRS.
-// Empty outside of an executor. Does not check that they exist.
+// The folders in the first of these environment variables that is set: SPARK_EXECUTOR_DIRS,
+// LOCAL_DIRS, SPARK_LOCAL_DIRS. Empty outside of an executor. Does not check that the folders
+// exist.
 std::vector<std::string> LocalFolders();
 
 }  // namespace hearth

@@ -12,7 +12,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-// Removes the variables for the duration of a test, then restores them.
+// Removes the environment variables for the duration of a test, then restores them.
 class LocalFoldersTest : public ::testing::Test {
  protected:
   LocalFoldersTest() {

@@ -107,7 +107,7 @@ void WriteToFilesOnly(Level level, Location where, std::string_view text) noexce
     GlobalDestinations().files->log(spdlog::details::log_msg(
         location, "", SpdlogLevel(level), spdlog::string_view_t(text.data(), text.size())));
   } catch (const std::exception&) {
-    // Dropped, like any record that cannot be written.
+    // The record is dropped, like any that cannot be written.
   }
 }
 
@@ -122,7 +122,7 @@ void WriteFormatted(Level level, Location where, fmt::string_view format,
   try {
     Write(level, where, fmt::vformat(format, arguments));
   } catch (const std::exception&) {
-    // Dropped, like any record that cannot be written.
+    // The record is dropped, like any that cannot be written.
   }
 }
 

@@ -20,8 +20,8 @@ struct Record {
   std::string_view line;  // the message with its prefix, without a newline
 };
 
-// Called for every record on the logging thread, one call at a time, in addition to stderr. A sink
-// must not log. An empty function removes the sink.
+// A sink receives every record in addition to stderr, on the logging thread and one call at a time.
+// It must not log. SetSink with an empty function removes the sink.
 using Sink = std::function<void(const Record&)>;
 void SetSink(Sink sink);
 
@@ -33,7 +33,7 @@ struct Location {
 
 void Write(Level level, Location where, std::string_view text) noexcept;
 
-// A checked format string with the source location of the call.
+// A format string, checked at compile time, and the source location of the log call.
 template <typename... Args>
 struct Format {
   template <typename Text>
@@ -44,7 +44,7 @@ struct Format {
   Location where;
 };
 
-// Formats and writes; drops what cannot be formatted, such as for lack of memory.
+// Formats and writes a message. Drops it if formatting fails, for example for lack of memory.
 void WriteFormatted(Level level, Location where, fmt::string_view format,
                     fmt::format_args arguments) noexcept;
 

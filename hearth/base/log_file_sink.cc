@@ -72,7 +72,8 @@ void FileSink::OpenFile(size_t severity) {
   Fd file(open(path.c_str(), flags, 0664));
   if (!file.valid()) ThrowErrno(errno, "cannot create the log file " + path);
   struct stat facts {};
-  // A file that this process has opened before, within the same second, already has the header.
+  // The file is not empty, and already has the header, if this process opened it within the same
+  // second.
   if (fstat(file.get(), &facts) == 0 && facts.st_size == 0) {
     WriteAll(file.get(),
              fmt::format("Log file created at: {}\nRunning on machine: {}\n"
@@ -81,7 +82,7 @@ void FileSink::OpenFile(size_t severity) {
   }
   const std::string link = fmt::format("{}/{}.{}", folder_, program_, kSeverities[severity]);
   unlink(link.c_str());
-  // Ignores errors: where links are not supported, the log file itself still exists.
+  // Ignores errors: if the file system has no links, the log file still exists under its own name.
   [[maybe_unused]] const int linked = symlink(name.c_str(), link.c_str());
   files_[severity] = std::move(file);
 }

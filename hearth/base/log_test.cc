@@ -10,7 +10,7 @@
 #include "hearth/base/log_level.h"
 #include "hearth/base/thread.h"
 
-// An argument for whose text there is no memory.
+// An argument whose formatting throws std::bad_alloc.
 struct NoMemory {};
 template <>
 struct fmt::formatter<NoMemory> : fmt::formatter<int> {
@@ -38,7 +38,7 @@ class LogTest : public testing::Test {
   std::vector<std::string> texts_, lines_;
 };
 
-// The part of a line that Caffe's parse_log.py and extract_seconds.py rely on.
+// Checks the part of a line on which Caffe's parse_log.py and extract_seconds.py rely.
 TEST_F(LogTest, LinesMatchCaffesParser) {
   log::Info("Iteration {}, loss = {}", 100, 0.5);
   ASSERT_EQ(lines_.size(), 1u);

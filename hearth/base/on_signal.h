@@ -3,7 +3,8 @@
 
 namespace hearth {
 
-// Active on the thread that created it, during its lifetime. `call` may throw, which ends the wait.
+// Installs a hook on the thread that creates it, for the lifetime of this object. `call` may throw,
+// which ends the wait.
 class OnSignal {
  public:
   using Call = void (*)();

@@ -11,7 +11,7 @@ namespace {
 int outer_calls = 0, inner_calls = 0;
 
 TEST(OnSignalTest, TheInnermostHookOfTheThreadRuns) {
-  OnSignal::Run();  // without a hook
+  OnSignal::Run();  // without a hook, Run() does nothing
   const OnSignal outer([] { ++outer_calls; });
   {
     const OnSignal inner([] { ++inner_calls; });
@@ -25,7 +25,7 @@ TEST(OnSignalTest, TheInnermostHookOfTheThreadRuns) {
   EXPECT_EQ(outer_calls, 1) << "another thread has no hook";
 }
 
-// KeyboardInterrupt ends a wait in this way.
+// Python's KeyboardInterrupt ends a wait by such an exception.
 TEST(OnSignalTest, AHookMayThrow) {
   const OnSignal hook([] { throw std::runtime_error("interrupted"); });
   EXPECT_THROW(OnSignal::Run(), std::runtime_error);

@@ -14,7 +14,7 @@ void DieWithParent(pid_t parent) {
   if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) {
     ThrowErrno(errno, "cannot set the parent-death signal");
   }
-  // If the parent died before prctl(), no signal is sent.
+  // Checks for a parent that died before prctl(), because the kernel then sends no signal.
   const pid_t now = ::getppid();
   Require(now == parent, ErrorCode::kUnavailable,
           "process {} that started this one is gone (the parent is now {})", parent, now);

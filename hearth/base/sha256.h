@@ -7,7 +7,7 @@
 
 namespace hearth {
 
-// One thread uses it.
+// A hash in progress. Not thread-safe.
 class Sha256 {
  public:
   Sha256();

@@ -12,8 +12,8 @@ SharedLibrary::SharedLibrary(const std::vector<std::string>& files, int mode) {
       return;
     }
     const char* why = ::dlerror();  // null if RTLD_NOLOAD was set and the library is not loaded
-    // Keeps only the error of the first file, which is the usual name; the errors of alternatives
-    // would distract.
+    // Keeps only the first file's error, because the first file has the usual name. Errors of the
+    // alternatives would be misleading.
     if (problem_.empty()) problem_ = why != nullptr ? why : file + " is not loaded";
   }
 }

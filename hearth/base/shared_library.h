@@ -7,7 +7,8 @@
 
 namespace hearth {
 
-// Thread-safe, like the loader's functions.
+// A loaded library, or the reason why none could be loaded. Thread-safe, like the loader's
+// functions.
 class SharedLibrary {
  public:
   // Loads the first of `files` that can be loaded. `mode` is added to RTLD_NOW; without RTLD_GLOBAL
@@ -15,7 +16,7 @@ class SharedLibrary {
   explicit SharedLibrary(const std::vector<std::string>& files, int mode = 0);
 
   bool loaded() const { return handle_ != nullptr; }
-  // The loader's error for the first file; empty if a file was loaded.
+  // The loader's error for the first of `files`; empty if a file was loaded.
   const std::string& problem() const { return problem_; }
 
   // Looks up a function; returns false and sets null if it does not exist or nothing was loaded.

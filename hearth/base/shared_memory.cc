@@ -59,7 +59,7 @@ Mapping Mapping::OfGrowingFile(int fd, size_t offset, size_t bytes) {
   return mapping;
 }
 
-// MAP_SHARED also for reading: a private mapping may not show later writes of other processes.
+// Uses MAP_SHARED for reading, too: a private mapping may not show later writes of other processes.
 void Mapping::Map(int fd, size_t offset, size_t bytes, Access access) {
   void* address =
       ::mmap(nullptr, bytes, Protection(access), MAP_SHARED, fd, static_cast<off_t>(offset));
@@ -73,7 +73,7 @@ void Mapping::Map(int fd, size_t offset, size_t bytes, Access access) {
 Mapping::Mapping(Mapping&& other) noexcept
     : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
 
-// Swaps: the other object's destructor unmaps the previous range of this one.
+// Swaps the mappings, so the destructor of `other` unmaps the previous range of this object.
 Mapping& Mapping::operator=(Mapping&& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(size_, other.size_);

@@ -9,7 +9,7 @@
 
 namespace hearth {
 
-// Rounded up to whole pages.
+// `bytes`, rounded up to whole pages.
 size_t RoundUpToPages(size_t bytes);
 
 // `name` is shown in /proc only. The memory is zeroed and allocated on first access. Close-on-exec
@@ -25,8 +25,8 @@ class Mapping {
   Mapping() = default;
   // Throws kInvalidArgument if the file is shorter than offset + bytes. `offset` is page-aligned.
   Mapping(int fd, size_t offset, size_t bytes, Access access = Access::kReadWrite);
-  // The same for a file that is still growing: it may be shorter, but bytes beyond its end must not
-  // be accessed before they are written (SIGBUS).
+  // Maps a file that is still growing: it may be shorter than offset + bytes, but bytes beyond its
+  // end must not be accessed before they are written (SIGBUS).
   static Mapping OfGrowingFile(int fd, size_t offset, size_t bytes);
 
   Mapping(Mapping&& other) noexcept;

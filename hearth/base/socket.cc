@@ -74,7 +74,7 @@ bool IsErrorOfOneClient(int error_number) {
     case ECONNABORTED:
     case ECONNRESET:
     case EPROTO:
-    case EPERM:  // a firewall's rule
+    case EPERM:  // rejected by a firewall rule
     case ENETDOWN:
     case ENETUNREACH:
     case ENOPROTOOPT:
@@ -111,8 +111,8 @@ short PollOne(int fd, short events, Deadline deadline) {
 }
 
 Connection::Connection(Fd fd, std::string peer) : fd_(std::move(fd)), peer_(std::move(peer)) {
-  // Each frame is written in one call, so Nagle's algorithm would only add delay. This call fails
-  // harmlessly on sockets that are not TCP.
+  // Disables Nagle's algorithm, which would only add delay, because each frame is written in one
+  // call. Fails harmlessly on sockets that are not TCP.
   const int one = 1;
   ::setsockopt(fd_.get(), IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 }
@@ -144,7 +144,7 @@ std::pair<Connection, Connection> Connection::Pair() {
 
 std::optional<size_t> Connection::TryRead(void* data, size_t size) {
   while (true) {
-    // MSG_DONTWAIT rather than O_NONBLOCK: the latter belongs to the open file description, so it
+    // MSG_DONTWAIT affects only this call. O_NONBLOCK belongs to the open file description, so it
     // would also affect other processes that share an inherited socket.
     const ssize_t got = ::recv(fd(), data, size, MSG_DONTWAIT);
     if (got >= 0) return static_cast<size_t>(got);

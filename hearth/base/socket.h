@@ -40,14 +40,14 @@ class Connection {
   std::optional<size_t> TryRead(void* data, size_t size);
   size_t TryWrite(const void* data, size_t size);
 
-  // Returns false at the deadline. End of file counts as readable.
+  // Waits until data or the end of file can be read; returns false at the deadline.
   bool WaitReadable(Deadline deadline) const;
 
   // Shuts both directions down: blocked calls of this side and the peer return. The descriptor
   // stays open until destruction, so that a concurrent call cannot use a reused number.
   void Shutdown() noexcept;
 
-  // Returns the descriptor; the connection is then unusable.
+  // Releases ownership of the descriptor; the connection is then unusable.
   Fd Release() { return std::move(fd_); }
 
   int fd() const { return fd_.get(); }
@@ -60,7 +60,7 @@ class Connection {
 
 // Ports to try, in order. `setting` is the setting's name, for errors.
 struct PortRange {
-  int first = 0;  // 0: chosen by the system
+  int first = 0;  // 0: the system chooses a port
   int count = 1;
   std::string setting = {};
 
@@ -76,15 +76,15 @@ class TcpListener {
   // none.
   TcpListener(const std::string& host, const PortRange& ports);
 
-  // Throws kDeadlineExceeded if no client connected, kResourceExhausted if descriptors or memory
-  // run out. Skips clients that disconnect before they are accepted.
+  // Accepts the next client. Throws kDeadlineExceeded if none connected, kResourceExhausted if
+  // descriptors or memory run out. Skips clients that disconnect before they are accepted.
   Connection Accept(Deadline deadline);
 
   int port() const { return port_; }
   int fd() const { return fd_.get(); }
 
  private:
-  // Returns 0 or an errno.
+  // Listens on one port; returns 0 or an errno.
   int TryListen(const std::string& host, int port);
 
   Fd fd_;

@@ -10,10 +10,10 @@ namespace hearth {
 
 Thread::Thread(std::string name, std::function<void()> body) : state_(std::make_unique<State>()) {
   state_->name = std::move(name);
-  // Captures a pointer to the State, which stays in place even if the Thread is moved while the
+  // Captures a pointer to the State rather than `this`, because the Thread may be moved while the
   // body runs.
   thread_ = std::thread([state = state_.get(), body = std::move(body)] {
-    // The kernel rejects longer names.
+    // Cuts the name, because the kernel rejects names of more than 15 characters.
     ::pthread_setname_np(::pthread_self(), state->name.substr(0, 15).c_str());
     try {
       body();

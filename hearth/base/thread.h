@@ -15,7 +15,7 @@ class Thread {
   // `name` (up to 15 characters) is shown by ps and debuggers.
   Thread(std::string name, std::function<void()> body);
   Thread(Thread&&) = default;
-  // Swaps, so that a running thread is joined by the other object's destructor.
+  // Swaps the threads, so the destructor of `other` joins the previous thread of this object.
   Thread& operator=(Thread&& other) noexcept {
     state_.swap(other.state_);
     thread_.swap(other.thread_);

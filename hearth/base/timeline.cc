@@ -22,7 +22,8 @@
 namespace hearth::timeline {
 namespace {
 
-// Viewers cannot open a larger timeline, and other programs use the disk, too.
+// Size limit of a timeline file. Viewers cannot open larger ones, and other programs need the disk,
+// too.
 constexpr size_t kMaxBytes = size_t{256} << 20;
 
 enum class State { kUnknown, kOff, kOn };
@@ -36,12 +37,12 @@ std::string Quoted(std::string_view text) {
 // Chrome's format counts in microseconds.
 int64_t Microseconds(std::chrono::nanoseconds time) { return time.count() / 1000; }
 
-// In microseconds, with nanoseconds as decimals.
+// Formats the time in microseconds, with nanoseconds as decimals.
 std::string Time(std::chrono::nanoseconds time) {
   return fmt::format("{}.{:03}", time.count() / 1000, time.count() % 1000);
 }
 
-// Identifies the machine: its ranks share a clock.
+// Identifies the machine in the file, because all ranks of a machine share a clock.
 std::string BootId() {
   std::ifstream file("/proc/sys/kernel/random/boot_id");
   std::string id;
@@ -57,12 +58,13 @@ class File {
     const std::filesystem::path path =
         std::filesystem::path(folder) / fmt::format("{}-{}.trace.json", HostName(), ::getpid());
     std::error_code problem;
-    std::filesystem::create_directories(folder, problem);  // errors are reported by open
+    std::filesystem::create_directories(folder, problem);  // open() below reports errors
     fd_ = Fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644));
     if (!fd_.valid()) ThrowErrno(errno, fmt::format("cannot open the timeline {}", path.string()));
     path_ = path.string();
     Write("[\n");
-    // Records both clocks, from which the timelines of several hosts are aligned when merged.
+    // Records the time of the system's clock and of this file's clock, so that the timelines of
+    // several hosts can be aligned when they are merged.
     const auto wall = std::chrono::system_clock::now().time_since_epoch();
     const auto now = Clock::now().time_since_epoch();
     Write(fmt::format(R"({{"ph":"M","pid":{},"tid":0,"name":"hearth_clock","args":{{"host":{},)"
@@ -72,10 +74,9 @@ class File {
                       Microseconds(wall)));
   }
 
-  // Returns false once the file has reached its size limit or a write has failed. Writes each line
-  // by one write() under O_APPEND, so that a line is either whole or missing, even if the process
-  // is killed. Stops after a short write, because a torn line would make the following lines
-  // invalid.
+  // Returns false once the file has reached its size limit or a write has failed. Writes all lines
+  // by one write() under O_APPEND, so that they are not torn even if the process is killed. Stops
+  // after a short write, because a torn line would make the following lines invalid.
   bool Write(std::string_view lines) {
     const std::lock_guard lock(mutex_);
     if (full_) return false;
@@ -108,7 +109,8 @@ void Open(const std::string& folder) {
   const std::lock_guard lock(opening);
   if (the_file.load() != nullptr) return;
   the_file = new File(folder);
-  // Otherwise a forked child would record its events as those of this process.
+  // Turns recording off in a forked child, which would otherwise record its events as those of this
+  // process.
   ::pthread_atfork(nullptr, nullptr, [] { state = State::kOff; });
   // Set last, because a thread that sees kOn uses the_file without the mutex.
   state = State::kOn;
@@ -118,19 +120,20 @@ void OpenByEnvironment() noexcept {
   const char* folder = std::getenv("HEARTH_TIMELINE");
   if (folder == nullptr || *folder == '\0') {
     State unknown = State::kUnknown;
-    // Not a plain store: WriteTo() of another thread may have set kOn in the meantime.
+    // Not a plain store, because another thread may have set kOn by WriteTo() in the meantime.
     state.compare_exchange_strong(unknown, State::kOff);
     return;
   }
   try {
     Open(folder);
-  } catch (const std::exception& error) {  // training continues without a timeline
+  } catch (const std::exception& error) {  // training goes on without a timeline
     state = State::kOff;
     log::Warning("no timeline is written: {}", error.what());
   }
 }
 
-// A lost event must not end the measured program. Formats no text, because memory may be exhausted.
+// Logs that an event was lost, which must not end the measured program. Formats no text, because
+// memory may be exhausted.
 void WarnOnce() noexcept {
   static std::atomic<bool> warned{false};
   if (warned.exchange(true)) return;
@@ -142,7 +145,7 @@ void WriteLine(std::string_view line) noexcept {
   if (!the_file.load()->Write(line)) state = State::kOff;
 }
 
-// Returns the thread's number; a thread's first call writes its name to the file.
+// Returns the thread's number. In a thread's first call, also writes the thread's name to the file.
 long ThisThread() {
   thread_local const long number = [] {
     const long id = ::syscall(SYS_gettid);
@@ -160,8 +163,8 @@ long ThisThread() {
 }  // namespace
 
 bool On() noexcept {
-  // Every span calls On(); without a timeline, this load is its only cost. Acquire, so that a
-  // thread that sees kOn also sees the file.
+  // Every span calls On(). If there is no timeline, this load is all that a span costs. The load is
+  // an acquire, so that a thread that sees kOn also sees the file.
   const State now = state.load(std::memory_order_acquire);
   if (now != State::kUnknown) return now == State::kOn;
   OpenByEnvironment();

@@ -11,14 +11,14 @@ namespace hearth::timeline {
 
 using Clock = std::chrono::steady_clock;
 
-// True if events are recorded. The environment variable HEARTH_TIMELINE, a folder, enables it.
+// True if this process records events: HEARTH_TIMELINE names a folder, or WriteTo() was called.
 bool On() noexcept;
 
 // Starts recording to FOLDER/HOST-PID.trace.json, for programs that do not use HEARTH_TIMELINE. Has
 // no effect if a file is already open. Throws if the file cannot be created.
 void WriteTo(const std::string& folder);
 
-// Name of the process in the timeline; only the first call has an effect.
+// Sets the name of this process in the timeline; only the first call has an effect.
 void NameProcess(std::string_view name) noexcept;
 
 // Integer and text attributes of an event. `name` must be JSON-safe; `value` may be any text.

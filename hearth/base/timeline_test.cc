@@ -50,7 +50,8 @@ class Timeline : public ::testing::Test {
     return status;
   }
 
-  // Events of the folder's only file, with the array closed as the format allows readers to do.
+  // Events of the folder's only file. Adds the closing bracket that the format allows to be
+  // missing.
   std::vector<json> Events() const {
     std::vector<json> events;
     for (const auto& entry : std::filesystem::directory_iterator(folder_)) {

@@ -15,13 +15,14 @@ constexpr int64_t kNullable = 2;  // ARROW_FLAG_NULLABLE
 // Stands in for absent buffers, because some receivers reject null even for zero bytes.
 alignas(64) const uint8_t kEmptyBuffer[64] = {};
 
-// Object behind private_data. A receiver may have moved children out: their release is then null.
+// Object to which private_data points. If a receiver has moved a child out, that child's release is
+// null.
 template <typename Struct>
 struct Holder {
   std::string format;
   std::string name;
   std::shared_ptr<const BatchView> batch;
-  ByteViews views;  // for values in a file
+  ByteViews views;  // of values that are stored in a file
   std::vector<const void*> buffers;
   std::vector<Struct> children;
   std::vector<Struct*> child_pointers;
@@ -29,12 +30,13 @@ struct Holder {
   static void Release(Struct* released) {
     auto* holder = static_cast<Holder*>(released->private_data);
     for (Struct& child : holder->children) {
-      // Arrow's contract: a receiver that moves a child out sets its `release` to null and releases
-      // its copy itself. The copy has a separate holder and does not need this one.
+      // A receiver may move a child out: by Arrow's contract it then sets the child's `release` to
+      // null and later releases its own copy, which has a separate holder and does not need this
+      // one.
       if (child.release != nullptr) child.release(&child);
     }
     delete holder;
-    // Done last, as the contract requires: null marks the struct as released.
+    // Set last, as Arrow's contract requires: null marks the struct as released.
     released->release = nullptr;
   }
 
@@ -72,8 +74,8 @@ std::vector<const void*> BuffersOf(const ColumnView& column, ByteViews* views) {
   const ColumnBuffers& from = column.buffers();
   std::vector<const void*> buffers = {from.validity};
   if (column.type() == ColumnType::kFileBinary) {
-    // Arrow has no type for values in a file, so they are exported as binary views into its
-    // mapping.
+    // Arrow has no type for values in a file, so such values are exported as binary views into the
+    // file's mapping.
     for (int64_t row = 0; row < column.length(); ++row) {
       views->Append(column.IsNull(row) ? std::string_view() : column.Bytes(row), column.name());
     }

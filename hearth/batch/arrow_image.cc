@@ -13,7 +13,8 @@ namespace {
 
 using formats::MappedFile;
 
-// Names of frequent unsupported types, for error messages.
+// Describes a type for error messages: frequent unsupported types by name, others by their Arrow
+// format.
 std::string DescribeFormat(std::string_view format) {
   constexpr std::pair<std::string_view, std::string_view> kNames[] = {
       {"n", "null"},
@@ -48,17 +49,18 @@ template <typename Offset>
 void CopyOffsets(const void* from, int64_t begin, int64_t count, std::byte* to) {
   auto* out = reinterpret_cast<Offset*>(to);
   if (from == nullptr) {
-    // Only an array of length 0 may omit its offsets, so `count` is 0.
+    // `count` is 0, because only an array of length 0 may omit its offsets.
     out[0] = 0;
     return;
   }
   const Offset* in = static_cast<const Offset*>(from) + begin;
   const Offset base = in[0];
-  // An image's offsets start at 0, even if the array is a slice.
+  // Subtracts `base`, because an image's offsets start at 0 even if the array is a slice.
   for (int64_t i = 0; i <= count; ++i) out[i] = in[i] - base;
 }
 
-// Bit i of the output is bit begin + i of the input. Bits after the last one are undefined in both.
+// Copies bits [begin, begin + count) of the input to bits [0, count) of the output. The bits after
+// them are undefined in both.
 void CopyBits(const void* from, int64_t begin, int64_t count, std::byte* to) {
   const auto* in = static_cast<const uint8_t*>(from) + begin / 8;
   auto* out = reinterpret_cast<uint8_t*>(to);
@@ -68,7 +70,7 @@ void CopyBits(const void* from, int64_t begin, int64_t count, std::byte* to) {
     std::memcpy(out, in, bytes);
     return;
   }
-  const int64_t last = (shift + count - 1) / 8;  // later bytes must not be read
+  const int64_t last = (shift + count - 1) / 8;  // bytes after `last` must not be read
   for (int64_t i = 0; i < bytes; ++i) {
     const int high = i + 1 <= last ? in[i + 1] << (8 - shift) : 0;
     out[i] = static_cast<uint8_t>(in[i] >> shift | high);
@@ -95,7 +97,7 @@ void CopyViewed(const ArrowArray& array, int64_t begin, int64_t count, std::byte
   }
 }
 
-// Below this size, copying a value is as fast as reading it in the file.
+// Below this size, copying a value takes no longer than reading it in the file, so it is copied.
 constexpr int64_t kLargeBytes = 16 << 10;
 
 // Returns the local file that contains all of the array's values; null if there is none or the
@@ -121,7 +123,7 @@ std::shared_ptr<const MappedFile> FileOf(const ArrowArray& array) {
   return file;
 }
 
-// Returns the offset of a new buffer. Keeps `*end` aligned.
+// Reserves `bytes` at `*end` and returns their offset. Keeps `*end` aligned.
 uint64_t Reserve(uint64_t bytes, uint64_t* end) {
   const uint64_t offset = *end;
   *end = AlignImage(offset + bytes);

@@ -16,8 +16,9 @@
 
 namespace hearth::batch {
 
-// References the two structs, which must outlive it. Images have no slice offsets, so row 0 is the
-// first row of a sliced array. Const calls are thread-safe.
+// An Arrow batch from which images are copied. References the two structs, which must outlive it.
+// Row 0 is the first row of a sliced array, because images have no slice offsets. Const calls are
+// thread-safe.
 class ArrowImage {
  public:
   // Throws kInvalidArgument, naming column and type, for a type that images do not support.
@@ -41,7 +42,7 @@ class ArrowImage {
     uint32_t children;
     std::shared_ptr<const formats::MappedFile> file = nullptr;  // file with all its values, or null
   };
-  // A node's slice in one image: physical values [begin, begin + entry.length).
+  // A node's part of one image: the physical values [begin, begin + entry.length).
   struct NodeSlice {
     const Node* node;
     int64_t begin;

@@ -48,7 +48,8 @@ struct BatchBuilder::Column {
     schema = {};
     schema.format = format.c_str();
     schema.name = name.c_str();
-    // Nothing to free: the builder owns all buffers. ExportOnce() replaces these functions.
+    // Releasing frees nothing, because the builder owns all buffers. ExportOnce() replaces these
+    // functions.
     schema.release = [](ArrowSchema* s) { s->release = nullptr; };
     array = {};
     array.length = length;
@@ -68,8 +69,9 @@ struct BatchBuilder::Column {
 
 namespace {
 
-// Works for any container of contiguous values (std::string, std::vector).
-// Offsets start at 0 and count values of `target`: bytes of strings, items of lists.
+// Appends the values of each list to `target`, and the list's end to `offsets`. A list may be any
+// container of contiguous values (std::string, std::vector). Offsets start at 0 and count bytes of
+// strings or items of lists.
 template <typename Column, typename Values>
 void AppendLists(const std::vector<Values>& lists, std::vector<int32_t>* offsets, Column* target) {
   offsets->assign(1, 0);
@@ -185,8 +187,8 @@ BatchBuilder& BatchBuilder::AddFlatFloatLists(std::string name, std::vector<floa
   return Add(std::move(column), {});
 }
 
-// The structs point into the columns and into the vectors of pointers, so neither may change while
-// the export is in use.
+// Neither the columns nor the vectors of pointers may change while the export is in use, because
+// the structs point into them.
 void BatchBuilder::Export(ArrowSchema* schema, ArrowArray* array) {
   static const void* const kNoBuffer = nullptr;
   schema_pointers_.clear();
@@ -216,7 +218,8 @@ void BatchBuilder::Export(ArrowSchema* schema, ArrowArray* array) {
 
 namespace {
 
-// Children can be moved out and released separately, so each holds a reference to the owner.
+// Makes each struct hold a reference to the owner, because children can be moved out and released
+// separately.
 template <typename Struct>
 void SetOwner(const std::shared_ptr<const void>& owner, Struct* given) {
   for (int64_t i = 0; i < given->n_children; ++i) SetOwner(owner, given->children[i]);
@@ -228,7 +231,7 @@ void SetOwner(const std::shared_ptr<const void>& owner, Struct* given) {
     }
     const auto* shared_owner = static_cast<std::shared_ptr<const void>*>(released->private_data);
     released->release = nullptr;
-    delete shared_owner;  // last: the owner may contain `released`
+    delete shared_owner;  // last, because it may own `released`
   };
 }
 

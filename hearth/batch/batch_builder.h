@@ -12,8 +12,9 @@
 
 namespace hearth::batch {
 
-// Columns must have equal lengths when Build() or Export() is called, else kInvalidArgument.
-// `nulls`: empty, or one flag per row, true if the row's value is null. Not thread-safe.
+// A batch under construction. Build() and Export() throw kInvalidArgument unless all columns have
+// the same length. `nulls` is empty or has one flag per row, true if the row's value is null. Not
+// thread-safe.
 class BatchBuilder {
  public:
   using Nulls = std::vector<bool>;

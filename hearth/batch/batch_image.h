@@ -9,28 +9,29 @@ namespace hearth::batch {
 
 inline constexpr uint32_t kImageMagic = 0x54414248;  // "HBAT"
 inline constexpr uint32_t kImageVersion = 1;
-// Alignment of every buffer in the image; images should be aligned to it too.
+// Alignment of every buffer in the image, and preferably of the image itself.
 inline constexpr uint64_t kImageAlignment = 64;
 // Limits of nesting and size, so that a damaged table cannot cause deep recursion or large
 // allocations.
 inline constexpr int kMaxNesting = 16;
 inline constexpr uint32_t kMaxNodes = 1 << 16;
 
-// All numbers are little-endian; offsets count from the image's first byte.
+// The first bytes of an image. All numbers are little-endian; offsets count from the image's first
+// byte.
 struct ImageHeader {
   uint32_t magic;
   uint32_t version;
   uint64_t bytes;  // size of the whole image
   uint64_t rows;
-  uint32_t columns;  // top-level nodes
-  uint32_t nodes;    // all nodes; they follow this header in pre-order
+  uint32_t columns;  // number of top-level nodes
+  uint32_t nodes;    // number of all nodes, which follow this header in pre-order
 };
 
 // A column or a child of one. An absent buffer has offset 0.
 struct ImageNode {
   uint32_t type;      // ColumnType
-  uint32_t children;  // direct children
-  uint64_t length;    // values
+  uint32_t children;  // number of direct children
+  uint64_t length;    // number of values
   uint64_t list_size;
   uint32_t name_offset;
   uint32_t name_bytes;
@@ -40,8 +41,8 @@ struct ImageNode {
   uint64_t data_bytes;
 };
 
-// The file that contains a column's values. Stored at `offsets` of the node and followed by the
-// file's absolute path.
+// Identity of the file that contains a column's values. Stored at the offset `offsets` of the
+// column's node, and followed by the file's absolute path.
 struct ImageFile {
   uint64_t bytes;
   int64_t modified_ns;
@@ -49,7 +50,7 @@ struct ImageFile {
   uint64_t path_bytes;
 };
 
-// Location of a value in that file; all zero for null.
+// Location of a value in a column's ImageFile; all zero for null.
 struct FileLocation {
   uint64_t begin;
   uint64_t bytes;

@@ -15,8 +15,8 @@ namespace {
 
 using formats::MappedFile;
 
-// Larger counts cannot occur in an image in memory, and smaller counts cannot overflow when
-// multiplied.
+// Limit of a count. An image in memory cannot contain more values, and smaller counts cannot
+// overflow when multiplied.
 constexpr uint64_t kMaxLength = uint64_t{1} << 48;
 
 template <typename... Args>
@@ -48,10 +48,10 @@ void CheckLocations(const FileLocation* locations, uint64_t length, uint64_t lim
   RequireSound(sound, "values of column '{}' are outside its file of {} bytes", name, limit);
 }
 
-// Walks the nodes in pre-order and builds their views, checking each bound once. The image may come
-// from another process through shared memory, or from a disk. Therefore every field is checked
-// before use: an offset is compared with the image's size, and a count is bounded before it is
-// multiplied.
+// Reader of an image: walks its nodes in pre-order and builds their views, checking each bound
+// once. The image may come from another process through shared memory, or from a disk. Therefore
+// every field is checked before use: an offset is compared with the image's size, and a count is
+// bounded before it is multiplied.
 class Reader {
  public:
   explicit Reader(std::span<const std::byte> image) : image_(image) {
@@ -104,7 +104,7 @@ class Reader {
     const std::string_view name(reinterpret_cast<const char*>(image_.data()) + node.name_offset,
                                 node.name_bytes);
     RequireSound(IsKnownColumnType(node.type), "column '{}' has type {}", name, node.type);
-    // Checked before these numbers are multiplied below.
+    // Checked before the code below multiplies these numbers.
     RequireSound(node.length <= kMaxLength && node.list_size <= kMaxLength,
                  "column '{}' has {} values of list size {}", name, node.length, node.list_size);
     const ArrowType type = {static_cast<ColumnType>(node.type),
@@ -176,12 +176,13 @@ class Reader {
     for (const ColumnView& child : children) {
       const auto length = static_cast<uint64_t>(child.length());
       RequireSound(!is_struct || length >= node.length, "struct column '{}' is too short", name);
-      // Divides, because the product of these numbers may overflow.
+      // Compares by a division, because the product of these numbers may overflow.
       RequireSound(type.type != ColumnType::kFixedSizeList || node.length == 0 ||
                        node.list_size <= length / node.length,
                    "list column '{}' is too short", name);
     }
-    // Offsets are checked last, because their limit, the child's length, is not known earlier.
+    // Checks offsets last, because for lists their limit is the child's length, which was not known
+    // earlier.
     const uint64_t limit = IsList(type.type) ? children[0].length() : node.data_bytes;
     const int64_t width = OffsetWidth(type.type);
     if (width == 4) CheckOffsets<int32_t>(buffers.offsets, node.length, limit, name);
@@ -204,8 +205,8 @@ class Reader {
   uint64_t file_bytes_ = 0;
 };
 
-// aligned_alloc requires a size that is a multiple of the alignment. The view is declared after the
-// bytes, so it is destroyed first.
+// A copy of an image, and its view. aligned_alloc requires a size that is a multiple of the
+// alignment. The view is declared after the bytes, so it is destroyed first.
 struct OwnedImage {
   explicit OwnedImage(std::span<const std::byte> image)
       : bytes(

@@ -14,7 +14,7 @@
 
 namespace hearth::batch {
 
-// Immutable after construction; reading is thread-safe.
+// A validated batch image. Immutable after construction; reading is thread-safe.
 class BatchView {
  public:
   // Validates every bound of the image, so that later reads stay inside it; throws kDataLoss for a

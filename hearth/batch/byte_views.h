@@ -40,7 +40,8 @@ inline std::string_view ViewedBytes(const ArrowArray& array, int64_t index) {
 // Builds an array of views without copying the values. Not thread-safe.
 class ByteViews {
  public:
-  // Throws kResourceExhausted for a value of 2 GiB or more; `column` is named in the error.
+  // Appends a view of `value`. Throws kResourceExhausted for a value of 2 GiB or more, naming
+  // `column`.
   void Append(std::string_view value, std::string_view column) {
     Require(value.size() <= INT32_MAX, ErrorCode::kResourceExhausted,
             "a value of column '{}' has {} bytes; the limit is 2 GiB", column, value.size());
@@ -56,7 +57,8 @@ class ByteViews {
     sizes_.back() = std::max(sizes_.back(), int64_t{view.offset} + view.bytes);
   }
 
-  // Appends all of the array's buffers except validity; they are valid until these views change.
+  // Appends all of the array's buffers except validity. The buffers are valid until this object
+  // changes.
   void AddBuffers(std::vector<const void*>* buffers) const {
     static constexpr int64_t kNoSize = 0;
     buffers->push_back(views_.data());

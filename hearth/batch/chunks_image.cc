@@ -11,7 +11,7 @@ namespace hearth::batch {
 namespace {
 
 constexpr std::string_view kNames = "piecelast";
-constexpr uint32_t kFirstNameBytes = 5;  // length of the first name
+constexpr uint32_t kFirstNameBytes = 5;  // length of the first column's name
 constexpr size_t kTableBytes = sizeof(ImageHeader) + 2 * sizeof(ImageNode);
 
 }  // namespace
@@ -19,7 +19,7 @@ constexpr size_t kTableBytes = sizeof(ImageHeader) + 2 * sizeof(ImageNode);
 ChunksImage::ChunksImage(std::span<const std::string_view> chunks, bool last)
     : chunks_(chunks), last_(last) {
   for (const std::string_view chunk : chunks_) data_bytes_ += chunk.size();
-  // The offsets of a binary column are int32.
+  // Limited to 2 GiB, because a binary column has int32 offsets.
   Require(data_bytes_ <= std::numeric_limits<int32_t>::max(), ErrorCode::kInvalidArgument,
           "{} chunks of {} bytes are too large for one batch", chunks_.size(), data_bytes_);
   // The table and names, then three buffers: offsets, bytes of the chunks, one bit per chunk.

@@ -8,11 +8,12 @@
 
 namespace hearth::batch {
 
-// Columns `piece` (binary) and `last` (bool). References the chunks, which must outlive it.
+// An image with the columns `piece` (binary) and `last` (bool), one row per chunk. References the
+// chunks, which must outlive it.
 class ChunksImage {
  public:
-  // `last`: whether the final chunk completes its value; every other chunk completes one. Throws
-  // kInvalidArgument if the chunks have 2 GiB or more in total.
+  // `last`: whether the final chunk completes its value; each of the other chunks completes a
+  // value. Throws kInvalidArgument if the chunks have 2 GiB or more in total.
   ChunksImage(std::span<const std::string_view> chunks, bool last);
 
   int64_t rows() const { return static_cast<int64_t>(chunks_.size()); }

@@ -54,7 +54,7 @@ TEST(ChunksImageTest, MayHaveNoChunksOrNoBytes) {
   }
 }
 
-// The chunks are not read, so they need not exist.
+// Only the sizes are checked: the chunks are not read, so they need not exist.
 TEST(ChunksImageTest, RejectsTwoGibibytes) {
   const char byte = 'x';
   const std::string_view half(&byte, size_t{1} << 30), less(&byte, (size_t{1} << 30) - 1);

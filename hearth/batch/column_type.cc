@@ -10,7 +10,7 @@ namespace {
 
 struct TypeRow {
   ColumnType type;
-  std::string_view format;  // a prefix for fixed-size lists
+  std::string_view format;  // a prefix, for fixed-size lists
   std::string_view name;
   int64_t number_width;
   int64_t offset_width;
@@ -39,7 +39,7 @@ constexpr std::array<TypeRow, 20> kTypes = {{
     {ColumnType::kFileBinary, "vz", "binary", 0, 0},
 }};
 
-// Table rows are in the order of the enumerators, which start at 1.
+// The table's entries are in the order of the enumerators, which start at 1.
 const TypeRow& RowOf(ColumnType type) { return kTypes[static_cast<uint32_t>(type) - 1]; }
 
 }  // namespace
@@ -80,7 +80,8 @@ int64_t NumberWidth(ColumnType type) { return RowOf(type).number_width; }
 
 int64_t OffsetWidth(ColumnType type) { return RowOf(type).offset_width; }
 
-// Runs for every value, like the functions below, so it compares instead of using the table.
+// Like the functions below, runs for every value, so it compares enumerators instead of using the
+// table.
 bool IsBytes(ColumnType type) {
   return (type >= ColumnType::kUtf8 && type <= ColumnType::kLargeBinary) ||
          type == ColumnType::kFileBinary;

@@ -95,7 +95,7 @@ int64_t ColumnView::AsInt64(int64_t row) const {
   return value;
 }
 
-// Counted in items of the child for lists, in bytes for strings.
+// The range is in items of the child for lists, in bytes for strings.
 ColumnView::Range ColumnView::ValueRange(int64_t row) const {
   if (type() == ColumnType::kFixedSizeList) return {row * list_size(), (row + 1) * list_size()};
   if (HasWideOffsets(type())) {
@@ -160,7 +160,7 @@ std::span<const float> ColumnView::FloatList(int64_t row, std::vector<float>* sc
     }
   }
   const auto count = static_cast<size_t>(range.end - range.begin);
-  // The common case needs no copy.
+  // Float32 values, the common case, need no copy.
   if (values.type() == ColumnType::kFloat32) {
     return {ValuesOf<float>(values.buffers_) + range.begin, count};
   }
@@ -186,7 +186,7 @@ void ColumnView::PrefetchEntry(int64_t row) const {
   }
 }
 
-// Reads the row's offsets, so callers first call PrefetchEntry for all rows.
+// Reads the row's offsets, so callers should first call PrefetchEntry for all rows.
 void ColumnView::PrefetchValue(int64_t row) const {
   const bool list = IsList(type());
   if (!list && !IsBytes(type())) return;

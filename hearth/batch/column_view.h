@@ -22,8 +22,8 @@ struct ColumnBuffers {
   const FileLocation* locations = nullptr;
 };
 
-// Reading is thread-safe. Row numbers must be in [0, length()) and are not checked. Reading a null,
-// or a value of another type, throws an Error that names the column.
+// One column of a batch. Reading is thread-safe. Row numbers must be in [0, length()) and are not
+// checked. Reading a null, or a value of another type, throws an Error that names the column.
 class ColumnView {
  public:
   ColumnView(std::string_view name, ArrowType type, int64_t length, ColumnBuffers buffers,
@@ -40,7 +40,7 @@ class ColumnView {
     return buffers_.validity != nullptr && !(buffers_.validity[row >> 3] >> (row & 7) & 1);
   }
 
-  // Numbers and bools, converted by static_cast.
+  // Return a number or a bool, converted by static_cast.
   double AsDouble(int64_t row) const;
   int64_t AsInt64(int64_t row) const;
 

@@ -144,7 +144,8 @@ void AddLists(const ColumnView& column, Range rows, uint64_t* hashes) {
   }
 }
 
-// Values under a null are undefined, so their contribution is undone.
+// The bytes of fields under a null struct are undefined, so the hash of such a row continues from
+// the one before its fields.
 void AddStructs(const ColumnView& column, Range rows, uint64_t* hashes) {
   const std::vector<uint64_t> before(hashes, hashes + (rows.end - rows.begin));
   for (const ColumnView& child : column.children()) AddValues(child, rows, hashes);

@@ -141,7 +141,7 @@ TEST(BatchHash, IgnoresBytesBetweenBuffers) {
   EXPECT_EQ(hash(std::byte{0}), hash(std::byte{0xff}));
 }
 
-// Under a null, rows of a shuffle may contain arbitrary bytes of the sender's memory.
+// After a shuffle, the bytes under a null may be arbitrary bytes of the sender's memory.
 TEST(BatchHash, IgnoresBytesUnderANull) {
   const BatchBuilder::Nulls second = {false, true, false};
   const auto hash = [&](int32_t number, const std::string& text) {
@@ -153,7 +153,7 @@ TEST(BatchHash, IgnoresBytesUnderANull) {
   EXPECT_EQ(hash(2, "x"), hash(2, "other bytes"));
 }
 
-// Columns built by hand, because BatchBuilder does not support them.
+// Columns with a nesting that BatchBuilder does not support, built by hand.
 class NestedColumns : public ::testing::Test {
  protected:
   static ColumnView Ints(const std::vector<int32_t>& values, const uint8_t* validity = nullptr) {

@@ -50,11 +50,12 @@ void SpillFile::ThrowFull(int error_number) const {
 bool SpillFile::NextFolder() {
   for (const std::string& folder : LocalFolders()) {
     if (std::find(directories_.begin(), directories_.end(), folder) != directories_.end()) continue;
-    // Recorded even if the folder turns out to be unwritable, so that each folder is tried once.
+    // The folder is recorded even if it turns out to be unwritable, so that each folder is tried
+    // once.
     directories_.push_back(folder);
     try {
       file_ = OpenUnnamed(folder);  // the mappings keep the previous file alive
-    } catch (const Error&) {        // treat an unwritable disk as full
+    } catch (const Error&) {        // an unwritable disk counts as full
       continue;
     }
     bytes_before_ += end_;
@@ -83,7 +84,7 @@ int SpillFile::AddSegment(size_t least_bytes) {
   // Changes only the size; blocks are allocated later, and a full disk is noticed then.
   if (::ftruncate(file_.get(), static_cast<off_t>(begin + bytes)) != 0) return errno;
   {
-    // Guards only the vector, which DropPages() of another thread may be iterating over.
+    // Locks only the vector, over which another thread may be iterating in DropPages().
     const std::lock_guard lock(mutex_);
     segments_.emplace_back(file_.get(), begin, bytes, Mapping::Access::kRead);
   }
@@ -112,8 +113,8 @@ int SpillFile::Write(std::span<const std::byte> image) {
 
 std::span<const std::byte> SpillFile::Append(std::span<const std::byte> image) {
   int first_error = 0;
-  // Tries another disk after any error, not only ENOSPC. If none works, reports the first error,
-  // because it is the cause.
+  // Tries another disk after any error, not only ENOSPC. If no disk works, reports the first error,
+  // because it is the cause of the others.
   for (int error = Write(image); error != 0; error = Write(image)) {
     if (first_error == 0) first_error = error;
     if (!NextFolder()) ThrowFull(first_error);

@@ -13,8 +13,9 @@
 
 namespace hearth::batch {
 
-// One thread appends; any thread may read the result of Append while the file lives. The file is
-// private to its user (0600), has no name, and disappears with the process.
+// A growing file of batch images. One thread appends; any thread may read the result of Append
+// while this object lives. The file is private to its user (0600), has no name, and disappears with
+// the process.
 class SpillFile {
  public:
   explicit SpillFile(std::string directory, size_t segment_bytes = size_t{64} << 20);
@@ -30,7 +31,7 @@ class SpillFile {
   uint64_t bytes() const { return bytes_before_ + end_; }
 
  private:
-  // Both return an errno value, 0 for success.
+  // Both functions return an errno value, 0 for success.
   int AddSegment(size_t least_bytes);
   int Write(std::span<const std::byte> image);
   void Preallocate(uint64_t end);

@@ -5,10 +5,10 @@
 namespace hearth::batch {
 
 const BatchView& SpilledBatches::Append(std::span<const std::byte> image) {
-  // Writes before locking, because readers must not wait for the disk. If the image is invalid, its
-  // bytes remain in the file, unused.
+  // Writes to the file before locking, because readers must not wait for the disk. If the image is
+  // invalid, its bytes remain in the file, unused.
   BatchView batch(file_.Append(image));
-  CountTouched(image.size());  // the view's checks read the image
+  CountTouched(image.size());  // BatchView has read the image
   const std::lock_guard lock(mutex_);
   other_files_.insert(batch.files().begin(), batch.files().end());
   return batches_.emplace_back(std::move(batch));
@@ -34,7 +34,8 @@ void SpilledBatches::CountTouched(uint64_t bytes) {
   // Two threads may reach this point together; dropping the pages twice is harmless.
   touched_bytes_ = 0;
   file_.DropPages();
-  // Later reads fetch the dropped pages from the file again, so check now that it is unchanged.
+  // Later reads fetch the dropped pages from the files that contain values, so checks now that
+  // those files are unchanged.
   CheckFiles();
   const std::lock_guard lock(mutex_);
   for (const auto& file : other_files_) file->DropPages();

@@ -17,9 +17,9 @@
 
 namespace hearth::batch {
 
-// One thread appends and truncates; any thread may read. Append also throws the errors of
-// SpillFile::Append() and BatchView. Files that contain values stay mapped and are checked for
-// changes, so all calls that read them may throw kDataLoss.
+// A list of batches in a spill file. One thread appends and truncates; any thread may read. Append
+// also throws the errors of SpillFile::Append() and BatchView. Files that contain values stay
+// mapped and are checked for changes, so all calls that read them may throw kDataLoss.
 class SpilledBatches {
  public:
   // `resident_bytes`: approximate limit of resident mapped bytes; resource managers such as YARN
@@ -38,7 +38,8 @@ class SpilledBatches {
   // Call before reading this many bytes. Occasionally drops all mapped pages and calls
   // CheckFiles().
   void CountTouched(uint64_t bytes);
-  // Throws kDataLoss if a file that contains values was modified since its first use.
+  // Checks all files that contain values. Throws kDataLoss if one of them was modified since its
+  // first use.
   void CheckFiles() const;
 
  private:
@@ -48,7 +49,7 @@ class SpilledBatches {
   // Upper bound of the bytes made resident since pages were last dropped.
   std::atomic<uint64_t> touched_bytes_ = 0;
   mutable std::mutex mutex_;
-  std::deque<BatchView> batches_;  // stable addresses
+  std::deque<BatchView> batches_;  // a deque, so that addresses are stable
 };
 
 }  // namespace hearth::batch

@@ -106,7 +106,7 @@ class FeatureEncoder {
   void EncodeInts(int64_t begin, int64_t end) {
     packed_.clear();
     for (int64_t i = begin; i < end; ++i) {
-      // A negative number takes ten bytes, as protobuf's int64 does.
+      // A negative number takes ten bytes, like an int64 field of protobuf.
       formats::PutVarint(static_cast<uint64_t>(values_.AsInt64(i)), &packed_);
     }
   }

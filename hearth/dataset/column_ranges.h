@@ -1,4 +1,4 @@
-// Looks up columns by name and items of list columns.
+// Looks up columns by name, and the items of list columns by row.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ struct ItemRange {
   int64_t begin, end;
 };
 
-// Range of this row's list in the flattened items; also defined for a null list.
+// Range of this row's list in the items of all lists; also defined if the list is null.
 inline ItemRange ItemsOf(const batch::ColumnView& lists, int64_t row) {
   if (lists.type() == batch::ColumnType::kFixedSizeList) {
     return {row * lists.list_size(), (row + 1) * lists.list_size()};
@@ -28,7 +28,8 @@ inline ItemRange ItemsOf(const batch::ColumnView& lists, int64_t row) {
   return {offsets[row], offsets[row + 1]};
 }
 
-// Throws kInvalidArgument unless exactly one column has the name.
+// Returns the index of the column with this name. Throws kInvalidArgument unless there is exactly
+// one.
 size_t ColumnNamed(const std::vector<batch::ColumnView>& columns, std::string_view name);
 
 }  // namespace hearth::dataset

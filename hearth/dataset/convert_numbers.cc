@@ -43,7 +43,7 @@ void VisitType(ColumnType type, Visit visit) {
   }
 }
 
-// True if `To` can represent the value, up to rounding. The rule for each pair of types is chosen
+// True if `To` can represent the value, up to rounding. The code for each pair of types is selected
 // at compile time.
 template <typename To, typename From>
 bool Holds(From value) {
@@ -58,8 +58,8 @@ bool Holds(From value) {
     }
     return true;
   } else if constexpr (std::is_floating_point_v<From>) {
-    // The smallest value, and the largest value plus one. Both are exact as floats; the largest
-    // value may not be.
+    // Compares with the smallest value of `To` and with its largest value plus one: both are exact
+    // as floats, whereas the largest value may not be.
     constexpr From kLeast = static_cast<From>(std::numeric_limits<To>::min());
     const From end = std::ldexp(From(1), std::numeric_limits<To>::digits);
     return value >= kLeast && value < end && value == std::trunc(value);

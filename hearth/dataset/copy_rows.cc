@@ -18,20 +18,21 @@ using batch::BatchView;
 using batch::ColumnType;
 using batch::ColumnView;
 
-// Consecutive values of one batch's column.
+// Consecutive values of a column in one batch.
 struct ValueRun {
   const ColumnView* column;
   int64_t begin, count;
 };
 
-// The `entry` is complete only after Plan(). The name points into the source's image.
+// A node of the new image. `entry` is complete only after Plan(). The name points into the image of
+// the copied rows.
 struct CopiedNode {
   batch::ImageNode entry = {};
   std::string_view name;
   std::vector<ValueRun> runs;
 };
 
-// Lays out and writes an image of runs of values.
+// An image of runs of values: computes its layout, then writes it.
 class RunsImage {
  public:
   explicit RunsImage(int64_t rows) : rows_(rows) {}
@@ -76,7 +77,7 @@ std::string_view BytesAt(const ColumnView& column, int64_t row) {
   return column.IsNull(row) ? std::string_view() : column.Bytes(row);
 }
 
-// Type of the copied column: 64-bit offsets only if 32 bits are too few.
+// Type of the copied column. Its offsets have 64 bits only if `total` does not fit in 32 bits.
 ColumnType CopiedType(ColumnType type, int64_t total) {
   const bool wide = total > INT32_MAX;
   switch (type) {
@@ -115,7 +116,8 @@ void RunsImage::AddNode(std::vector<ValueRun> runs, const ColumnView& column) {
       total += static_cast<int64_t>(BytesAt(*run.column, run.begin + i).size());
     }
   }
-  // Set after the loop, because the width of the offsets depends on the total of all runs.
+  // The type is set after the loop, because the width of its offsets depends on the total of all
+  // runs.
   const ColumnType type = CopiedType(column.type(), total);
   node.entry.type = static_cast<uint32_t>(type);
   if (batch::IsBytes(type)) node.entry.data_bytes = static_cast<uint64_t>(total);
@@ -141,14 +143,14 @@ uint64_t RunsImage::Plan() {
   return bytes_;
 }
 
-// The sizes depend only on the totals computed by AddNode(), so Plan() reads no row.
+// Plan() reads no row, because the sizes depend only on the totals computed by AddNode().
 void RunsImage::PlanNode(CopiedNode& node) {
   const auto type = static_cast<ColumnType>(node.entry.type);
   const uint64_t length = node.entry.length;
   const bool nulls = std::any_of(node.runs.begin(), node.runs.end(), [](const ValueRun& run) {
     return run.column->buffers().validity != nullptr;
   });
-  // Runs with and without validity buffers may be mixed; one run with such a buffer is enough.
+  // The copy has a validity buffer if any run has one.
   if (nulls && length > 0) node.entry.validity = Reserve((length + 7) / 8);
   if (const int64_t width = batch::OffsetWidth(type); width != 0) {
     node.entry.offsets = Reserve((length + 1) * static_cast<uint64_t>(width));
@@ -191,7 +193,7 @@ void WriteOffsets(const CopiedNode& node, std::byte* to) {
   }
 }
 
-// Numbers are copied run by run, strings one by one, because they may be in a file or be
+// Numbers are copied run by run. Strings are copied one by one, because they may be in a file or be
 // interrupted by nulls.
 void WriteData(const CopiedNode& node, std::byte* to) {
   const int64_t width = batch::NumberWidth(static_cast<ColumnType>(node.entry.type));
@@ -299,7 +301,7 @@ std::shared_ptr<const BatchView> CopyRows(const SelectedRows& rows,
       runs.push_back({batch, row, 1});
     }
   }
-  // An empty run, which provides the columns.
+  // If no row is selected, adds an empty run, which provides the columns.
   if (runs.empty()) runs.push_back({rows.schema, 0, 0});
   return CopyRuns(runs, columns);
 }

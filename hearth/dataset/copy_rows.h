@@ -17,14 +17,14 @@ struct RowRun {
   int64_t begin, count;
 };
 
-// Copies these rows, in this order, into a batch on the heap; values that are stored in other files
-// are copied too. All batches must have the same columns (same_columns.h); `columns` selects
-// columns by index.
+// Copies the runs, in this order, into a batch on the heap, including values that are stored in
+// other files. All batches must have the same columns (same_columns.h); `columns` selects columns
+// by index.
 std::shared_ptr<const batch::BatchView> CopyRuns(const std::vector<RowRun>& runs,
                                                  const std::vector<size_t>& columns);
 
-// The same for selected rows; `names` selects columns, nullopt means all. Throws kInvalidArgument
-// for an unknown column, or if the dataset has no rows.
+// Copies the selected rows in the same way; `names` selects columns, nullopt means all. Throws
+// kInvalidArgument for an unknown column, or if the dataset has no rows.
 std::shared_ptr<const batch::BatchView> CopyRows(
     const SelectedRows& rows, const std::optional<std::vector<std::string>>& names);
 

@@ -76,8 +76,8 @@ void DatasetRows::ApplyToSlot(Slot& slot, Announcement announcement) {
     slot.attempts[announcement.attempt].rows = std::move(rows);
   }
   Attempt& attempt = slot.attempts.at(announcement.attempt);
-  // Reads the file without mutex_, so that readers are not blocked; publishes the rows only after
-  // checking them.
+  // Reads the file without locking mutex_, so that readers are not blocked, and publishes the rows
+  // only after checking them.
   std::vector<batch::BatchView> batches = attempt.rows->ReadTo(announcement.committed);
   CheckColumns(slot, batches);
   {
@@ -89,7 +89,7 @@ void DatasetRows::ApplyToSlot(Slot& slot, Announcement announcement) {
     attempt.rows->Add(std::move(batches));
     attempt.complete = attempt.complete || announcement.complete;
     attempt.hash = announcement.hash;
-    // Adopted before it is complete, because training starts with the first rows.
+    // The attempt is adopted before it is complete, because training starts with the first rows.
     if (slot.current.rows == nullptr) slot.current = attempt;
   }
   AdoptIfBetter(slot, attempt);
@@ -113,14 +113,14 @@ void DatasetRows::CheckTotal(const Slot& slot, const Attempt& attempt) const {
           slot.partition, attempt.rows->rows(), total);
 }
 
-// True if the current attempt was lost and `attempt` begins with the rows already read, or if
-// `attempt` is complete and begins with all rows of the current one. No attempt grows while
+// True in two cases: the current attempt was lost and `attempt` begins with the rows already read;
+// or `attempt` is complete and begins with all rows of the current one. No attempt grows while
 // announcing_ is held, so rows are hashed without locking mutex_.
 bool DatasetRows::MayReplaceCurrent(const Slot& slot, const Attempt& attempt) const {
   if (!slot.current_lost && !attempt.complete) return false;
   const PartitionRows& current = *slot.current.rows;
-  // Compares all rows if the current attempt is not lost, because readers may read more of them in
-  // the meantime.
+  // Unless the current attempt is lost, compares all of its rows, because readers may read more of
+  // them in the meantime.
   int64_t rows = current.rows();
   if (slot.current_lost) {
     const std::lock_guard lock(mutex_);
@@ -128,8 +128,8 @@ bool DatasetRows::MayReplaceCurrent(const Slot& slot, const Attempt& attempt) co
   }
   const bool enough = attempt.rows->rows() >= rows;
   const bool same = enough && (rows == 0 || attempt.rows->HashOf(rows) == current.HashOf(rows));
-  // A difference is an error only if the current attempt was lost; otherwise the other attempt is
-  // ignored. An incomplete attempt with too few rows may still deliver the rows already read.
+  // A difference is an error only if the current attempt was lost; otherwise `attempt` is ignored.
+  // If `attempt` is incomplete and has too few rows, it may still deliver the rows already read.
   const bool undecided = !slot.current_lost || (!enough && !attempt.complete);
   Require(same || undecided, ErrorCode::kDataLoss,
           "attempt {} of partition {} has other rows than attempt {}, {} of which were already "
@@ -169,14 +169,15 @@ void DatasetRows::AbandonAttempt(int64_t partition, int64_t attempt) {
   FailWith([&] { AdoptAnother(slot); });
 }
 
-// Tries complete attempts first, then those with more rows.
+// Looks for an attempt that can replace the lost one. Tries complete attempts first, then those
+// with more rows.
 void DatasetRows::AdoptAnother(Slot& slot) {
   std::vector<Attempt> others;
   for (const auto& [number, other] : slot.attempts) others.push_back(other);
   std::sort(others.begin(), others.end(), [](const Attempt& a, const Attempt& b) {
     return std::pair(a.complete, a.rows->rows()) > std::pair(b.complete, b.rows->rows());
   });
-  // The first attempt that is adopted clears current_lost.
+  // AdoptIfBetter() clears current_lost if it adopts the attempt.
   for (const Attempt& other : others) {
     if (slot.current_lost) AdoptIfBetter(slot, other);
   }
@@ -190,7 +191,7 @@ void DatasetRows::SetTotals(std::vector<int64_t> rows) {
           slots_.empty() ? 0 : slots_.back().partition);
   {
     const std::lock_guard lock(mutex_);
-    // Published before the check, because FailWith() ends all waits if the check fails.
+    // The totals are published before the check, because a failed check ends all waits (FailWith).
     totals_ = std::move(rows);
     RecomputeBases();
     changed_.NotifyAll();
@@ -206,8 +207,8 @@ void DatasetRows::Fail(const std::string& reason) {
   changed_.NotifyAll();
 }
 
-// Of a lost attempt, only the rows already read count, because only those must be identical in the
-// attempt that replaces it.
+// Number of rows that can be read from the partition. Of a lost attempt, these are only the rows
+// already read, because only they must be identical in the attempt that replaces it.
 int64_t DatasetRows::Available(const Slot& slot) {
   if (slot.current.rows == nullptr) return 0;
   return slot.current_lost ? slot.read_rows : slot.current.rows->rows();
@@ -289,7 +290,8 @@ int64_t DatasetRows::WaitIndex(int64_t end) {
 }
 
 size_t DatasetRows::SlotAt(int64_t index) const {
-  // Empty partitions have the same base as the next one, so this selects the last of them.
+  // An empty partition has the same base as the next one. Of partitions with equal bases, this
+  // selects the last one, which has the row.
   const auto after = std::upper_bound(bases_.begin(), bases_.end(), index);
   return static_cast<size_t>(after - bases_.begin()) - 1;
 }
@@ -304,7 +306,7 @@ int64_t DatasetRows::LastOf(std::span<const int64_t> indices) const {
   return *last;
 }
 
-// Waits only if an attempt was lost since WaitIndex(), until another one has written its rows
+// Waits only if an attempt was lost after WaitIndex(), until another attempt has written its rows
 // again.
 void DatasetRows::WaitForRows(std::unique_lock<std::mutex>& lock,
                               std::span<const int64_t> indices) {
@@ -320,7 +322,7 @@ void DatasetRows::WaitForRows(std::unique_lock<std::mutex>& lock,
 
 std::shared_ptr<const SelectedRows> DatasetRows::Select(std::vector<int64_t> indices) {
   auto selected = std::make_shared<SelectedRows>();
-  if (indices.empty()) WaitSchema();  // otherwise a row has arrived, so the schema is known
+  if (indices.empty()) WaitSchema();  // if not empty, a row and the schema have arrived
   selected->refs.reserve(indices.size());
   uint64_t bytes = 0;
   {
@@ -361,10 +363,10 @@ std::vector<DatasetRows::RowId> DatasetRows::IdsOf(std::span<const int64_t> indi
   return ids;
 }
 
-// Each time kResidentBytes have been read, checks the files that contain values and drops the
-// mapped pages.
+// Each time kResidentBytes more have been read, checks that the files that contain values are
+// unchanged, and drops all mapped pages.
 void DatasetRows::LimitResidentPages(uint64_t read_bytes) {
-  // Copies, because madvise and stat are called without the mutex.
+  // Collects the files while locked, because madvise and stat should be called without the mutex.
   std::vector<std::shared_ptr<const PartitionRows>> current;
   std::vector<std::shared_ptr<const formats::MappedFile>> files;
   {

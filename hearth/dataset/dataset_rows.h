@@ -23,7 +23,7 @@
 
 namespace hearth::dataset {
 
-// Progress that the writer of a partition reports.
+// Progress of one attempt to write a partition, as reported by its writer.
 struct Announcement {
   int64_t partition = 0;
   int64_t attempt = 0;
@@ -33,29 +33,31 @@ struct Announcement {
   uint64_t hash = 0;      // hash of all rows, if complete (row_hash.h)
 };
 
-// Thread-safe; several readers share it. A wait throws kDeadlineExceeded after `timeout_s`; it
-// throws at once the error of Fail(), of a damaged file or of a signal handler (OnSignal).
+// The rows of one rank. Thread-safe; several readers share it. A wait throws kDeadlineExceeded
+// after `timeout_s`; it throws at once the error of Fail(), of a damaged file or of a signal
+// handler (OnSignal).
 class DatasetRows {
  public:
   // Throws kInvalidArgument if a partition is repeated or negative, or if `timeout_s` is negative
   // or above a century.
   DatasetRows(std::vector<int64_t> owned, double timeout_s);
 
-  // Throws kInvalidArgument for a partition that is not owned or a first announcement without a
-  // file. Throws kDataLoss for a damaged file, for columns that differ from those of other
-  // partitions, and for a repeated partition whose rows differ from rows that were already read;
-  // kDataLoss also ends all waits. Announcements of a lost attempt are ignored. Of several
-  // attempts, the first complete one is read.
+  // Adds the rows that a writer has announced. Announcements of a lost attempt are ignored. Of
+  // several attempts, the first complete one is read. Throws kInvalidArgument for a partition that
+  // is not owned or a first announcement without a file. Throws kDataLoss for a damaged file, for
+  // columns that differ from those of other partitions, and for a repeated partition whose rows
+  // differ from rows that were already read; kDataLoss also ends all waits.
   void ApplyAnnouncement(Announcement announcement);
-  // Reports that the attempt ended early and that another attempt follows.
+  // Reports that this attempt ended early. Another attempt is expected.
   void AbandonAttempt(int64_t partition, int64_t attempt);
   // Sets the row counts of all partitions of the dataset. Throws kInvalidArgument if a partition of
   // this rank has no count, kDataLoss if an owned partition has another count.
   void SetTotals(std::vector<int64_t> rows);
-  // Ends all current and later waits with kAborted; the first reason is kept.
+  // Ends all current and later waits with kAborted and `reason`; ignores later reasons.
   void Fail(const std::string& reason);
 
-  // Total rows of the rank: waits until its partitions are complete or SetTotals() was called.
+  // Returns the total number of the rank's rows; waits until its partitions are complete or
+  // SetTotals() was called.
   int64_t WaitRows();
   // Waits for SetTotals() and returns its counts. Throws kInvalidArgument for the same values of
   // `timeout_s` as the constructor.
@@ -66,11 +68,12 @@ class DatasetRows {
   // Waits until all owned partitions are complete; returns their hashes, in ascending order of
   // partitions.
   std::vector<uint64_t> WaitHashes();
-  // Waits until all rows, or those before index `end`, have arrived; returns how many have.
+  // Waits until all rows before index `end` (or all rows of the rank) have arrived; returns how
+  // many have arrived.
   int64_t WaitIndex(int64_t end);
 
-  // The batches and rows at these indices. Throws kInvalidArgument if one has not arrived
-  // (WaitIndex). If a row's attempt was lost since then, waits for another attempt; throws
+  // Returns the rows at these indices. Throws kInvalidArgument if one of them has not arrived (see
+  // WaitIndex). If a row's attempt was lost after its arrival, waits for another attempt; throws
   // kDataLoss if the new attempt has too few rows.
   std::shared_ptr<const SelectedRows> Select(std::vector<int64_t> indices);
 
@@ -78,7 +81,8 @@ class DatasetRows {
   struct RowId {
     int64_t partition, row;
   };
-  // Throws kInvalidArgument if an index has not arrived (WaitIndex).
+  // Returns the ids of the rows at these indices. Throws kInvalidArgument if one of them has not
+  // arrived (see WaitIndex).
   std::vector<RowId> IdsOf(std::span<const int64_t> indices);
 
  private:
@@ -94,12 +98,13 @@ class DatasetRows {
     // Used only with announcing_ held.
     std::map<int64_t, Attempt> attempts;
     std::set<int64_t> lost;
-    Attempt current;  // whose rows are read
+    Attempt current;  // the attempt whose rows are read
     bool current_lost = false;
     int64_t read_rows = 0;  // rows [0, read_rows) may have been read
   };
 
-  // For announcements, with announcing_ held. They lock mutex_ only to publish their results.
+  // Functions for announcements; announcing_ must be held. They lock mutex_ only to publish their
+  // results.
   Slot& SlotOf(int64_t partition);
   void ApplyToSlot(Slot& slot, Announcement announcement);
   void CheckColumns(const Slot& slot, const std::vector<batch::BatchView>& batches) const;
@@ -108,18 +113,18 @@ class DatasetRows {
   void AdoptIfBetter(Slot& slot, const Attempt& attempt);
   bool MayReplaceCurrent(const Slot& slot, const Attempt& attempt) const;
   void AdoptAnother(Slot& slot);
-  // If `call` throws kDataLoss, ends all waits with that error and rethrows it.
+  // Calls `call`. If it throws kDataLoss, ends all waits with that error and rethrows it.
   template <typename Call>
   void FailWith(Call call);
 
-  // Index computations, with mutex_ locked.
+  // Functions that compute indices; mutex_ must be locked.
   void RecomputeBases();
   static int64_t Available(const Slot& slot);
   size_t SlotAt(int64_t index) const;
   // Returns the largest index, or -1 if there are none. Throws unless all rows have arrived.
   int64_t LastOf(std::span<const int64_t> indices) const;
 
-  // For readers.
+  // Functions for readers.
   void Wait(std::unique_lock<std::mutex>& lock, Deadline deadline, std::string_view what,
             const std::function<bool()>& ready);
   void WaitForRows(std::unique_lock<std::mutex>& lock, std::span<const int64_t> indices);
@@ -128,17 +133,18 @@ class DatasetRows {
   const double timeout_s_;
   // Admits one announcement at a time, which reads and hashes files without blocking readers.
   std::mutex announcing_;
-  // Guards everything below. Only read_rows, error_ and touched_bytes_ are written without
-  // announcing_; its holder may read the rest without mutex_.
+  // Guards everything below. Of these fields, only read_rows, error_ and touched_bytes_ are written
+  // without holding announcing_; a thread that holds announcing_ may read the others without
+  // mutex_.
   mutable std::mutex mutex_;
   WakeUp changed_;
   std::vector<Slot> slots_;  // by partition
   std::vector<int64_t> totals_;
-  std::vector<int64_t> bases_;  // index of each partition's first row, where known
+  std::vector<int64_t> bases_;  // index of each partition's first row, if known
   int64_t prefix_ = 0;          // rows that have arrived without a gap
   int64_t arrived_ = 0;         // largest prefix_ so far; a lost attempt lowers only prefix_
   int64_t rows_ = -1;           // total of the rank, -1 until known
-  std::shared_ptr<const PartitionRows> first_;                  // keeps the columns alive
+  std::shared_ptr<const PartitionRows> first_;                  // owns a batch with the columns
   std::set<std::shared_ptr<const formats::MappedFile>> files_;  // files that contain values
   std::exception_ptr error_;
   uint64_t touched_bytes_ = 0;

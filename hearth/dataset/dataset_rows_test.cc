@@ -221,7 +221,7 @@ TEST(DatasetRows, ReadsTheFirstCompleteAttempt) {
   rows.Select(Range(0, 100));
   fast.Write(0, 400).Announce(rows, true);
   EXPECT_EQ(Take(rows, 0, 400), Range(0, 400));
-  slow.Write(100, 100).Announce(rows);  // ignored from now on
+  slow.Write(100, 100).Announce(rows);  // a slower attempt: ignored from now on
   rows.AbandonAttempt(0, 0);
   EXPECT_EQ(rows.WaitRows(), 400);
 }

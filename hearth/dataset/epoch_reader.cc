@@ -49,14 +49,15 @@ std::shared_ptr<const SelectedRows> EpochReader::Select(int64_t position, int64_
   std::vector<int64_t> indices;
   if (count > 0) {
     const int64_t there = WaitEpochRows(order_.RowsNeeded(position + count - 1));
-    // If fewer rows than needed have arrived, there are no more.
+    // If `there` is less than the number of rows needed, the epoch has no more rows.
     const int64_t end = wrap ? position + count : std::min(position + count, there);
     Require(there > 0 || end <= position, ErrorCode::kInvalidArgument,
             "this rank has no row in epoch {}: give it a partition with rows, or use fewer ranks",
             epoch_);
     indices.reserve(static_cast<size_t>(std::max<int64_t>(0, end - position)));
     for (int64_t at = position; at < end; ++at) {
-      // Past the end, repeats the epoch's order, so that each row occurs once per round.
+      // Positions past the epoch's end repeat the epoch's order, so that each row occurs once per
+      // round.
       const int64_t row = order_.At(at < there ? at : at % there, there);
       indices.push_back(remaining_ ? (*remaining_)[static_cast<size_t>(row)] : row);
     }

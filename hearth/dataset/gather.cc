@@ -37,7 +37,7 @@ bool AnyNull(const ColumnView& values, ItemRange range) {
 }
 
 constexpr size_t kCacheLine = 64;
-// Requests this many rows together, so that their memory latencies overlap.
+// Number of rows that are prefetched together, so that their memory latencies overlap.
 constexpr int64_t kRowsAtOnce = 64;
 
 }  // namespace
@@ -62,9 +62,9 @@ int64_t GatheredColumn::NumberBytes(ColumnType type) {
   return type == ColumnType::kBool ? 1 : batch::NumberWidth(type);
 }
 
-// `source(view, row)` returns the address of the row's bytes. Each random row costs a cache miss. A
-// list costs up to three, one after another: for its offsets, its values and the next cache line.
-// Three passes over 64 rows let the misses of each step overlap.
+// Copies `bytes` bytes for each row, from the address source(view, row). Each random row costs a
+// cache miss; a list costs up to three, one after another: for its offsets, its values and the next
+// cache line. Three passes over 64 rows let the misses of each step overlap.
 template <typename Source>
 void GatheredColumn::CopyBlocks(size_t bytes, std::byte* to, Source source) const {
   std::array<const uint8_t*, kRowsAtOnce> from;
@@ -121,7 +121,7 @@ void GatheredColumn::CopyNumbers(std::byte* to) const {
   });
 }
 
-// Used for bools, and if any batch has a validity buffer.
+// Copies bools, and numbers if any batch has a validity buffer.
 void GatheredColumn::CopyOneByOne(std::byte* to) const {
   const int64_t width = NumberBytes(number_type_);
   for (const auto& [batch, row] : rows_->refs) {
@@ -164,7 +164,7 @@ void GatheredColumn::WriteNaNs(const ColumnView& values, int64_t begin, int64_t 
 }
 
 int64_t GatheredColumn::FirstLength() const {
-  // Without rows, only a fixed-size list has a length.
+  // If there are no rows, only a fixed-size list has a length.
   if (rows_->refs.empty()) return rows_->schema->columns()[column_].list_size();
   return LengthOf(0);
 }
@@ -221,7 +221,8 @@ std::optional<std::string_view> GatheredColumn::BytesOf(int64_t row) const {
   return view.Bytes(ref.row);
 }
 
-// Counts the nulls for the error message, rather than in the loops above, to keep those fast.
+// Throws an error with the number of nulls. They are counted here rather than in the loops above,
+// to keep those fast.
 void GatheredColumn::ThrowNulls() const {
   int64_t nulls = 0, values = 0;
   for (const auto& [batch, row] : rows_->refs) {

@@ -13,7 +13,8 @@
 
 namespace hearth::dataset {
 
-// Errors are kInvalidArgument and name the column. Const calls are thread-safe.
+// One column of selected rows. Errors are kInvalidArgument and name the column. Const calls are
+// thread-safe.
 class GatheredColumn {
  public:
   enum class Kind {
@@ -23,15 +24,15 @@ class GatheredColumn {
     kOther,
   };
 
-  // Throws unless exactly one column has the name.
+  // Selects the column with this name. Throws unless there is exactly one.
   GatheredColumn(std::shared_ptr<const SelectedRows> rows, std::string_view name);
 
   const std::string& name() const { return name_; }
   Kind kind() const { return kind_; }
   bool is_text() const;
-  // Type of the numbers, or of the numbers in lists.
+  // Type of the column's numbers, or of the numbers in its lists.
   batch::ColumnType number_type() const { return number_type_; }
-  static int64_t NumberBytes(batch::ColumnType type);  // in an array, where a bool is a byte
+  static int64_t NumberBytes(batch::ColumnType type);  // in an array, a bool is one byte
 
   // Copies numbers contiguously. Converts null floats to NaN; throws for other nulls.
   void CopyNumbers(std::byte* to) const;
@@ -44,7 +45,7 @@ class GatheredColumn {
   int64_t LengthOf(int64_t row) const;
   void CopyList(int64_t row, std::byte* to) const;
 
-  // nullopt if the value is null.
+  // Returns a string or binary; nullopt if it is null.
   std::optional<std::string_view> BytesOf(int64_t row) const;
 
  private:

@@ -89,7 +89,7 @@ std::span<const std::byte> PartitionRows::ImageAt(uint64_t offset, uint64_t limi
   RequireSound(header.bytes >= sizeof(header) && header.bytes <= limit - offset,
                "the header of the image at byte {} has {} bytes, but {} are left", offset,
                header.bytes, limit - offset);
-  // An image that crosses the mapping's end is mapped again as a whole, at the start of the next
+  // If an image crosses the end of the mapping, maps it again as a whole, at the start of the next
   // mapping.
   if (offset + header.bytes > mapping_end_) MapTo(offset, limit);
   return {at(offset), header.bytes};
@@ -100,7 +100,8 @@ void PartitionRows::MapTo(uint64_t begin, uint64_t limit) {
   const uint64_t page = RoundUpToPages(1);
   const uint64_t from = begin / page * page;
   const uint64_t ahead = std::clamp(mapping_end_, kSmallestMapping, kLargestMapping);
-  // May be beyond the end of the file; such pages are accessed only once they are committed.
+  // The mapping may extend beyond the end of the file; its pages there are accessed only once they
+  // are committed.
   const uint64_t end = from + RoundUpToPages(std::max(limit - from, ahead));
   const std::lock_guard lock(mutex_);
   mappings_.push_back(Mapping::OfGrowingFile(file_.get(), from, end - from));
@@ -119,7 +120,8 @@ void PartitionRows::Add(std::vector<BatchView> batches) {
 }
 
 PartitionRows::RowRef PartitionRows::At(int64_t row) const {
-  // One lookup and a few steps; a binary search for random rows would miss the cache at each step.
+  // Takes one lookup and a few steps. For random rows, each step of a binary search would miss the
+  // cache.
   size_t batch = strides_[static_cast<size_t>(row / kStride)];
   while (batch + 1 < first_rows_.size() && first_rows_[batch + 1] <= row) ++batch;
   return {&batches_[batch], row - first_rows_[batch]};

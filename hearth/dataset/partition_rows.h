@@ -19,8 +19,8 @@
 
 namespace hearth::dataset {
 
-// Views and mappings stay valid until this is destroyed. If the writer truncates the mapped file,
-// reading it raises SIGBUS.
+// The rows of one file. Views and mappings stay valid until this object is destroyed. If the writer
+// truncates the file, reading it raises SIGBUS.
 class PartitionRows {
  public:
   // A row: its batch, and its index in that batch.
@@ -29,7 +29,8 @@ class PartitionRows {
     int64_t row;
   };
 
-  // Takes ownership of the file. The numbers are for error messages.
+  // Takes ownership of the file. `partition` and `attempt` identify the writer, for example in
+  // error messages.
   PartitionRows(int64_t partition, int64_t attempt, Fd file)
       : partition_(partition), attempt_(attempt), file_(std::move(file)) {}
 
@@ -40,18 +41,19 @@ class PartitionRows {
   // `committed` decreased. Not thread-safe.
   std::vector<batch::BatchView> ReadTo(const Committed& committed);
 
-  // Publishes the views. Calls of this function and of those below must be serialised.
+  // Adds the views returned by ReadTo(). Calls of this function and of those below must be
+  // serialised.
   void Add(std::vector<batch::BatchView> batches);
   int64_t rows() const { return rows_; }
-  // 0 <= row < rows().
+  // Returns the row with this index, which must be in [0, rows()).
   RowRef At(int64_t row) const;
-  // Approximate bytes per row of the batch.
+  // Approximate number of bytes per row of this batch.
   static uint64_t RowBytes(const batch::BatchView& batch);
   const std::deque<batch::BatchView>& batches() const { return batches_; }
-  // Rolling hash of the first rows (row_hash.h); reads them.
+  // Returns the rolling hash (row_hash.h) of the first `rows` rows, which this call reads.
   uint64_t HashOf(int64_t rows) const;
 
-  // Thread-safe.
+  // The functions below are thread-safe.
   uint64_t mapped_bytes() const;
   void DropPages() const;
 
@@ -65,7 +67,7 @@ class PartitionRows {
 
   const int64_t partition_, attempt_;
   const Fd file_;
-  Committed read_;  // end of the data that the views cover
+  Committed read_;  // end of the data that was read by ReadTo()
   mutable std::mutex mutex_;
   std::vector<Mapping> mappings_;
   uint64_t mapping_begin_ = 0, mapping_end_ = 0;  // range of the last mapping in the file

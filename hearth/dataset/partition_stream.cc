@@ -14,19 +14,19 @@
 namespace hearth::dataset {
 namespace {
 
-// Each part has a separate deadline, so that a receiver that is slow to read a large image is not
-// considered dead.
+// Size of the parts in which an image is transferred. Each part has a separate deadline, so that a
+// receiver that is slow to read a large image is not considered dead.
 constexpr size_t kPart = size_t{1} << 20;
 // Limit of the receiver's resident mapped bytes.
 constexpr uint64_t kReceiverResident = uint64_t{32} << 20;
 
-// Receives one partition.
+// Receives the images of one partition and writes them to a file.
 class Receiver {
  public:
   Receiver(Connection& connection, Fd file, double timeout_s)
       : connection_(connection),
         timeout_s_(timeout_s),
-        // Reader and writer have separate descriptors, because each closes its file.
+        // rows_ and file_ have separate descriptors of the file, because each closes its own.
         rows_(0, 0, Duplicate(file.get())),
         file_(std::move(file)),
         part_(kPart) {}
@@ -103,7 +103,8 @@ class Receiver {
 }  // namespace
 
 Committed PartitionSender::Write(const ArrowSchema& schema, const ArrowArray& array) {
-  // Not in place, because the receiver's host does not have this host's files.
+  // Values in files are copied into the images (`false`), because the receiver's host does not have
+  // this host's files.
   images_.Make(schema, array, false, [this](std::span<const std::byte> image) { Send(image); });
   return {bytes_, images_.rows()};
 }

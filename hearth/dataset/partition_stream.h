@@ -15,9 +15,9 @@
 
 namespace hearth::dataset {
 
-// One thread uses it; any thread may call Shutdown(). Throws kUnavailable if the receiver has
-// closed the connection, kDeadlineExceeded if it reads nothing for `timeout_s`; nothing may be sent
-// after an error.
+// Sending side of a partition's stream. One thread uses it; any thread may call Shutdown(). Throws
+// kUnavailable if the receiver has closed the connection, kDeadlineExceeded if the receiver reads
+// nothing for `timeout_s`; nothing may be sent after an error.
 class PartitionSender {
  public:
   PartitionSender(Connection connection, double timeout_s)

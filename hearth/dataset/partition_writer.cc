@@ -24,7 +24,7 @@ void PartitionFile::Write(std::span<const std::byte> part) {
   // preallocate, and a full disk is reported by the write.
   constexpr uint64_t kMaxAhead = 8 << 20;
   if (end_ + part.size() > reserved_) {
-    // At most doubles the file, because a dataset may have thousands of small files.
+    // Preallocation at most doubles the file, because a dataset may have thousands of small files.
     reserved_ = end_ + std::max<uint64_t>(part.size(), std::min(end_, kMaxAhead));
     // KEEP_SIZE, because readers compare the file's size with the committed bytes.
     (void)::fallocate(file_.get(), FALLOC_FL_KEEP_SIZE, static_cast<off_t>(end_),

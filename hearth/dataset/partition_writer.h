@@ -17,7 +17,7 @@ namespace hearth::dataset {
 inline constexpr size_t kImageBytes = size_t{4} << 20;
 inline constexpr size_t kMaxImageBytes = size_t{4} << 30;
 
-// Amount of complete data, which readers may use.
+// Amount of complete data in a file, which readers may use.
 struct Committed {
   uint64_t bytes = 0;
   int64_t rows = 0;
@@ -28,13 +28,13 @@ class PartitionFile {
  public:
   explicit PartitionFile(Fd file) : file_(std::move(file)) {}
 
-  // Throws kResourceExhausted if the disk is full, and the matching error of errno for other
-  // failures. Nothing may be written after an error.
+  // Appends one image. Throws kResourceExhausted if the disk is full, and the matching error of
+  // errno for other failures. Nothing may be written after an error.
   void Append(std::span<const std::byte> image) {
     Write(image);
     EndImage();
   }
-  // Appends one image in parts.
+  // Appends one image in parts: call Write() for each part, then EndImage().
   void Write(std::span<const std::byte> part);
   void EndImage();
   uint64_t bytes() const { return end_; }
@@ -50,7 +50,7 @@ class PartitionFile {
 // Splits record batches into images and hashes their rows. One thread uses it.
 class ImageMaker {
  public:
-  // Receives an image, which is valid until the next one is made.
+  // A function that receives each image; the image is valid until the next one is made.
   using Take = std::function<void(std::span<const std::byte> image)>;
 
   // Calls `take` with each image of a batch. With `in_place`, large values that are stored in a
@@ -68,7 +68,8 @@ class ImageMaker {
   std::vector<uint64_t> image_;
 };
 
-// Owns the file, which must be empty and have no other writer. One thread uses it.
+// Writes one partition's rows to its file, which it owns; the file must be empty and have no other
+// writer. One thread uses it.
 class PartitionWriter {
  public:
   explicit PartitionWriter(Fd file) : file_(std::move(file)) {}

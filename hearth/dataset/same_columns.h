@@ -12,7 +12,8 @@ namespace hearth::dataset {
 // storage do not affect the name.
 std::string TypeName(const batch::ColumnView& column);
 
-// Throws kDataLoss if they differ, naming the column and the partition of the later batch.
+// Throws kDataLoss if `batch`, of partition `partition`, has other columns than `before`. The error
+// names the column and the partition.
 void RequireSameColumns(const batch::BatchView& before, const batch::BatchView& batch,
                         int64_t partition);
 

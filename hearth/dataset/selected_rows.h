@@ -10,10 +10,10 @@
 
 namespace hearth::dataset {
 
-// Immutable; reading is thread-safe.
+// Rows that a reader selected, as references. Immutable; reading is thread-safe.
 struct SelectedRows {
   std::vector<PartitionRows::RowRef> refs;
-  // A batch with the dataset's columns; null if the rank has no rows.
+  // A batch that shows the dataset's columns; null if the rank has no rows.
   const batch::BatchView* schema = nullptr;
   std::vector<int64_t> indices;
   std::vector<std::shared_ptr<const PartitionRows>> keep_alive;

@@ -43,8 +43,8 @@ bool WakeUp::Wait(std::unique_lock<std::mutex>& lock, Deadline deadline,
   if (ready()) return true;
   const Fd event(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!event.valid()) ThrowErrno(errno, "cannot create an eventfd");
-  // Registered before the mutex is released, so that no notification is missed. An eventfd rather
-  // than a condition variable, because poll() returns when a signal arrives.
+  // The eventfd is registered before the mutex is released, so that no notification is missed. It
+  // is used instead of a condition variable because poll() returns when a signal arrives.
   const Registered registered(waiting_, event.get());
   while (true) {
     {

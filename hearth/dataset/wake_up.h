@@ -10,7 +10,8 @@
 
 namespace hearth::dataset {
 
-// Thread-safe. The mutex that guards the conditions must be locked.
+// Replaces a condition variable. Thread-safe. Callers of both functions must have locked the mutex
+// that guards the condition.
 class WakeUp {
  public:
   // Returns true once `ready()` is true, false at the deadline. Rethrows exceptions of `ready` and

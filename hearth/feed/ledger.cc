@@ -52,17 +52,18 @@ std::vector<Ledger::Json> Ledger::Claim(Job& job, const Json& event, Attempt att
 
 std::vector<Ledger::Json> Ledger::EndClaim(Job& job, const Json& event, Attempt attempt) {
   const auto found = job.parts.find(event.at("partition").get<int>());
-  // A message of an attempt from before a restart may still arrive.
+  // Ignores an event of an attempt that does not own the partition; it may be from before a
+  // restart.
   if (found == job.parts.end() || found->second.owner != attempt) return {};
   Part& part = found->second;
   const auto state = event.at("state").get<std::string>();
   const auto rows = event.at("rows").get<int64_t>();
-  // The next owner continues after these batches, even if the previous owner failed: their rows
-  // were delivered.
+  // The next owner continues after these batches, even if this owner fails, because their rows were
+  // delivered.
   part.batches = event.at("batches");
   part.hash = event.at("hash");
   part.owner.reset();
-  if (rows == part.rows) part.unsafe.erase(attempt);  // it delivered no rows
+  if (rows == part.rows) part.unsafe.erase(attempt);  // the attempt delivered no rows
   part.rows = rows;
   if (state == "broken") return NextOwner(part, event);
   part.end = state;
@@ -99,7 +100,7 @@ std::vector<Ledger::Json> Ledger::NextOwner(Part& part, const Json& event) {
   if (part.owner || part.waiting.empty()) return {};
   part.owner = part.waiting.front();
   part.waiting.pop_front();
-  // An attempt whose rows are only compared delivers none that a commit must cover.
+  // An attempt whose rows are only compared (`whole`) delivers no rows that a commit must cover.
   if (!part.whole) part.unsafe.insert(*part.owner);
   Json answer = Answer(*part.owner, "begin");
   answer.update({{"feed", event.at("feed")},
@@ -156,7 +157,8 @@ std::vector<int> Ledger::Unfinished(const std::string& feed) const {
 void Ledger::Restart() {
   const std::lock_guard lock(mutex_);
   for (auto& [feed, job] : jobs_) {
-    // A partition without an entry is sent from its first row, like one that was never announced.
+    // Erases the partitions that are not safe: without an entry, a partition is sent from its first
+    // row.
     std::erase_if(job.parts, [](const auto& entry) { return !entry.second.safe; });
     for (auto& [index, part] : job.parts) {
       part.owner.reset();

@@ -4,7 +4,7 @@
 // Spark may run several attempts of a task: retries, speculation, a late one on an executor that
 // was abandoned. They may reach different nodes, and rows that a program has received cannot be
 // taken back. Therefore only one attempt at a time, the owner, sends the rows of a partition; the
-// others wait. If the owner finishes, they have nothing to send. If the owner dies, the next
+// others wait. If the owner finishes, the others have nothing to send. If the owner dies, the next
 // attempt continues after the last delivered row, once its node has checked that the earlier rows
 // are the same.
 #pragma once
@@ -36,7 +36,7 @@ class Ledger {
   // messages for nodes. Throws kInvalidArgument for an event that lacks a required field.
   std::vector<Json> Note(int rank, const Json& event);
 
-  // Rows of the job that programs have taken, possibly slightly out of date.
+  // Number of the job's rows that programs have taken, possibly slightly out of date.
   int64_t Taken(const std::string& feed) const;
   // Partitions of the job whose rows are safe, so that a restart does not send them again.
   std::set<int> Safe(const std::string& feed) const;
@@ -51,14 +51,14 @@ class Ledger {
   // An attempt of a Spark task, at the node to which it is connected.
   struct Attempt {
     int rank;
-    int64_t claim;  // number of the attempt at that node
+    int64_t claim;  // number that the node gave to the attempt
     bool operator==(const Attempt&) const = default;
     bool operator<(const Attempt& other) const {
       return std::pair(rank, claim) < std::pair(other.rank, other.claim);
     }
   };
 
-  // Delivery of one partition.
+  // State of the delivery of one partition.
   struct Part {
     std::optional<Attempt> owner;
     std::deque<Attempt> waiting;

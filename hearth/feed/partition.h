@@ -22,8 +22,8 @@ class ChunksImage;
 
 namespace hearth::feed {
 
-// Sends an event to the driver, or a message to a feed task; called on any thread, never with a
-// lock held. Functions that call it do not catch its exceptions.
+// A function that sends an event to the driver, or a message to a feed task. Called on any thread,
+// never with a lock held. Its callers do not catch its exceptions.
 using Send = std::function<void(const nlohmann::json&)>;
 
 // Encoding of rows in the batches of a feed.
@@ -33,7 +33,8 @@ struct RowFormat {
   bool remote = false;   // sent from another host
 };
 
-// One thread reads. Any thread may call the methods whose comments say "Any thread".
+// One attempt's rows of a partition. One thread reads. Any thread may call the methods whose
+// comments say "Any thread".
 class Partition {
  public:
   // A batch returned by Read().
@@ -54,19 +55,20 @@ class Partition {
   const std::string& feed() const { return feed_; }
   int index() const { return index_; }
   int64_t claim() const { return claim_; }
-  // spools(): the node spools the rows for later epochs. inference(): each row has a result.
+  // spools(): true if the node spools the rows for later epochs. inference(): true if each row has
+  // a result.
   virtual bool spools() const { return false; }
   virtual bool inference() const { return false; }
 
-  // Returns the next batch, which is held until settled; nullopt at the partition's end. Waits
-  // without a deadline; Refuse, Fail, Drop and the feed task's end stop the wait. Throws
-  // kUnavailable if the rest will not arrive.
+  // Returns the next batch, which is held until it is settled; nullopt at the partition's end.
+  // Waits without a deadline; Refuse, Fail, Drop and the feed task's end stop the wait. Throws
+  // kUnavailable if the remaining rows will not arrive.
   virtual std::optional<Batch> Read() = 0;
   // Releases the last batch read, so that the feed task may overwrite it.
   virtual void Release() {}
-  // Notes that the last batch read ends with a complete row.
+  // Reports that the last batch read ends with a complete row.
   virtual void NoteDelivered() {}
-  // Adds `count` rows whose results are pending.
+  // Adds `count` rows that stay held until their results are written.
   virtual void Hold(int64_t /*count*/) {}
   // Releases `count` held batches, or rows whose results were written.
   virtual void Settle(int64_t count) = 0;
@@ -74,8 +76,8 @@ class Partition {
   // the task is gone.
   virtual void WriteResults(const batch::ChunksImage& /*rows*/) {}
 
-  // Any thread. If all rows read so far are settled, waits until the deadline or until it is known
-  // whether more rows follow. Does not throw.
+  // Any thread. If all rows read so far are settled, waits until it is known whether more rows
+  // follow, or until the deadline. Does not throw.
   virtual void AwaitEnd(Deadline /*deadline*/) {}
   // Any thread. Rejects the remaining rows with the error `reason`.
   virtual void Refuse(const std::string& reason) = 0;

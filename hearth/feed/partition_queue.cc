@@ -8,8 +8,8 @@
 namespace hearth::feed {
 namespace {
 
-// Short, because the message comes from this host or network, after rows that have already been
-// read.
+// Seconds to wait for an end-of-feed message. Short, because all rows have been read, and the
+// message comes from this host or network.
 constexpr double kEndMessageWaitS = 1;
 
 }  // namespace
@@ -94,7 +94,8 @@ void PartitionQueue::AddReplay(const std::string& feed, const std::string& spool
   std::shared_ptr<SpooledRows> rows;
   {
     const std::lock_guard lock(mutex_);
-    // Removed from the map, so that the replay owns the rows and deletes their file at its end.
+    // Removes the rows from the map, so that the replay is their only owner and deletes their file
+    // at its end.
     if (auto found = spooled_.extract(spooled)) rows = std::move(found.mapped());
   }
   Put(std::make_shared<Replay>(feed, std::move(rows), times, report_));
@@ -117,7 +118,7 @@ std::shared_ptr<Partition> PartitionQueue::Next() {
 
 void PartitionQueue::Done(const std::shared_ptr<Partition>& partition) {
   const std::lock_guard lock(mutex_);
-  std::erase(reading_, partition);  // the caller's reference outlives the lock
+  std::erase(reading_, partition);  // the caller keeps it alive
 }
 
 void PartitionQueue::Check() const {

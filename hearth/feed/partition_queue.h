@@ -18,9 +18,10 @@
 
 namespace hearth::feed {
 
-// Thread-safe. Connections of feed tasks announce partitions; each reader of the program
-// (RowReader, one thread) takes one partition at a time and reads its rows from the ring. A feed
-// with spooled rows has a single reader, because they are written to one file.
+// Partitions that wait to be read or are being read. Connections of feed tasks announce partitions;
+// each reader of the program (RowReader, one thread) takes one partition at a time and reads its
+// rows from the ring. A feed with spooled rows has a single reader, because they are written to one
+// file. Thread-safe.
 class PartitionQueue {
  public:
   using Json = nlohmann::json;
@@ -46,14 +47,14 @@ class PartitionQueue {
   // Each partition goes to one reader, which must call Done() after reading it.
   std::shared_ptr<Partition> Next();
   void Done(const std::shared_ptr<Partition>& partition);
-  // Throws kAborted if the cluster has failed.
+  // Checks for a failure: throws kAborted if the cluster has failed.
   void Check() const;
   // Reason of the cluster's failure; empty if it has not failed.
   std::string failure() const;
 
   // Ends the feed after the partitions already queued.
   void End();
-  // After a failure of the cluster, ends all waits and all partitions with `reason`.
+  // Reports a failure of the cluster: ends all waits and all partitions with `reason`.
   void Fail(const std::string& reason);
   // Skips all rows, current and future.
   void Terminate();

@@ -84,7 +84,7 @@ TEST_F(PartitionQueueTest, FencedPartitionIsQueuedOnceTheDriverAllowsIt) {
   EXPECT_TRUE(Answer(*partition, "wait"));
   EXPECT_EQ(first_.received.last(), Json({{"op", "progress"}}));
   EXPECT_TRUE(Answer(*partition, "begin"));
-  EXPECT_FALSE(Answer(*partition, "begin"));  // its claim is no longer pending
+  EXPECT_FALSE(Answer(*partition, "begin"));  // the claim was already answered
   EXPECT_EQ(queue_.Next(), partition);
 }
 
@@ -207,7 +207,7 @@ TEST_F(PartitionQueueTest, ReaderMayExitBeforeTheEndOfFeedMessage) {
 }
 
 TEST_F(PartitionQueueTest, UndeliveredRowsAreAnErrorAtOnce) {
-  bool at_once = false;  // must be true once in twenty runs, because the machine may be busy
+  bool at_once = false;  // must be set in one of twenty runs; the machine may be busy
   for (int i = 0; i < 20 && !at_once; ++i) {
     TestTask task;
     PartitionQueue queue(driver_.send(), [] { return ::testing::TempDir(); });

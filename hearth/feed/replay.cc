@@ -46,7 +46,7 @@ std::optional<Partition::Batch> Replay::Read() {
   const BatchView& spooled = spooled_->at(index);
   const RowFormat format = spooled_->format(index);
   // Columns are copied, because the program may write to the arrays, and later epochs must not see
-  // that. Pickled rows become new Python objects each time, so they need no copy.
+  // what it wrote. Pickled rows become new Python objects each time, so they need no copy.
   if (!format.pickled) return Batch{batch::CopyBatch(spooled.image()), {}, format};
   return Batch{std::shared_ptr<const BatchView>(spooled_, &spooled), {}, format};
 }
@@ -62,7 +62,7 @@ void Replay::Settle(int64_t count) {
   }
 }
 
-// Sends the error to the driver, which waits for these rows.
+// Sends `reason` to the driver, which waits for these rows.
 void Replay::Refuse(const std::string& reason) {
   if (left_ == 0) return;
   report_({{"event", "feed_error"}, {"feed", feed()}, {"text", reason}, {"timeout", false}});

@@ -15,7 +15,7 @@
 
 namespace hearth::feed {
 
-// One thread writes; after the last row, any thread may read.
+// Rows of a feed in a file. One thread writes; after the last row, any thread may read.
 class SpooledRows {
  public:
   explicit SpooledRows(std::string directory) : batches_(std::move(directory)) {}
@@ -23,8 +23,8 @@ class SpooledRows {
   void Add(std::span<const std::byte> image, RowFormat format);
   // Marks the last batch as ending with a complete row.
   void Commit() { complete_ = formats_.size(); }
-  // Called if the task died within a row. Drops the first part of the row, which will be sent
-  // again.
+  // Called if the feed task died within a row. Drops the part of the row that has arrived, because
+  // the whole row will be sent again.
   void Rollback();
 
   size_t size() const { return complete_; }  // batches of complete rows
@@ -43,14 +43,14 @@ class SpooledRows {
 // A partition of spooled rows, which are read `times` times.
 class Replay : public Partition {
  public:
-  // `spooled`: null if there are no spooled rows. `report` sends events to the driver.
+  // `spooled` is null if there are no spooled rows. `report` sends events to the driver.
   Replay(std::string feed, std::shared_ptr<SpooledRows> spooled, int64_t times, Send report);
 
   std::optional<Batch> Read() override;
   void Settle(int64_t count) override;
   void Refuse(const std::string& reason) override;
   void Drop() override;
-  void Lose() override {}  // it has no feed task
+  void Lose() override {}  // a replay has no feed task
 
  private:
   void ReportToDriver(const std::string& event);

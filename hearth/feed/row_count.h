@@ -32,9 +32,9 @@ class RowCount {
   void Commit(int64_t rows = std::numeric_limits<int64_t>::max());
 
  private:
-  // Position at which a partition ends among the rows taken.
+  // End of a partition, as a position among all rows taken.
   struct End {
-    int64_t rows;  // rows taken up to that point
+    int64_t rows;  // number of rows taken up to the end
     std::string feed;
     int partition;
     int64_t claim;

@@ -24,7 +24,7 @@ class OfFeed : public Partition {
   void Lose() override {}
 };
 
-// Nodes that report their counts to a driver's ledger.
+// Tests with several nodes that report their counts to one driver's ledger.
 class RowCountTest : public ::testing::Test {
  protected:
   void SetUp() override { ledger_.Open("f"); }

@@ -23,7 +23,7 @@ std::optional<Partition::Batch> RowReader::Read() {
   try {
     batch = partition_->Read();
   } catch (const Error& error) {
-    // The feed task died. This is no error of the program, because Spark retries the task.
+    // kUnavailable: the feed task died. The program gets no error, because Spark retries the task.
     if (error.code() != ErrorCode::kUnavailable) throw;
     Lost();
     return std::nullopt;
@@ -32,7 +32,7 @@ std::optional<Partition::Batch> RowReader::Read() {
     // Delivered rows count as taken, so a commit must cover them before the driver considers them
     // safe.
     queue_->rows().Complete(*partition_);
-    if (held_ > 0) partition_->Settle(held_);  // batches without a row
+    if (held_ > 0) partition_->Settle(held_);  // batches in which no row ends
     Forget();
     return std::nullopt;
   }

@@ -13,7 +13,7 @@
 
 namespace hearth::feed {
 
-// Reads from a queue that may have other readers. Used by one thread.
+// A reader of one queue, which may have other readers. Used by one thread.
 class RowReader {
  public:
   explicit RowReader(std::shared_ptr<PartitionQueue> queue) : queue_(std::move(queue)) {}
@@ -29,16 +29,16 @@ class RowReader {
   // Reports that `rows` rows end in the batch that Next() returned. `within_row`: the batch ends
   // with an incomplete row, which continues in the next batch.
   void Opened(int64_t rows, bool within_row);
-  // Counts `count` more of these rows as delivered.
+  // Counts `count` of the rows that Opened() reported as delivered.
   void Give(int64_t count);
 
-  // Number of delivered rows with pending results: in total, and in the first partition.
+  // Number of delivered rows with pending results: in all partitions, and in the first of them.
   int64_t pending_results() const;
   int64_t pending_in_first() const { return pending_.empty() ? 0 : pending_.front().rows; }
   // Sends results of the first partition back. Returns false if its feed task is gone; Spark then
   // sends its rows again. Waits as long as the task lives. Throws kAborted if the cluster failed.
   bool WriteResults(const batch::ChunksImage& rows);
-  // Counts `count` results as sent.
+  // Counts `count` results of the first partition as sent.
   void Answered(int64_t count);
 
  private:
@@ -55,7 +55,7 @@ class RowReader {
   const std::shared_ptr<PartitionQueue> queue_;
   std::shared_ptr<Partition> partition_;
   int64_t left_ = 0;  // undelivered rows of the last batch
-  int64_t held_ = 0;  // batches that contain these rows
+  int64_t held_ = 0;  // held batches that contain such rows
   std::deque<PendingResults> pending_;
   bool ended_ = false;
 };

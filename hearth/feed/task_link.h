@@ -10,7 +10,8 @@
 
 namespace hearth::feed {
 
-// Carries one partition at a time. `send` must not throw, even if the task is gone.
+// A feed task's connection, which carries one partition at a time. `send` must not throw, even if
+// the task is gone.
 class TaskLink {
  public:
   TaskLink(ring::RingEnd rows, ring::RingEnd results, bool remote, Send send)

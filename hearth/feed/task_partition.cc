@@ -56,8 +56,8 @@ void TaskPartition::RequestClaim() { ReportToDriver("claim", Json::object()); }
 void TaskPartition::Begin(const Json& answer) {
   {
     const std::lock_guard lock(mutex_);
-    // If this attempt dies before it has passed the earlier rows, the next attempt must start at
-    // the same row.
+    // Sets delivered_, too: if this attempt dies before it has passed the earlier rows, the next
+    // attempt must start at the same row.
     before_ = delivered_ = {Field<int64_t>(answer, "batches"), Field<uint64_t>(answer, "hash")};
     only_compare_ = Field<bool>(answer, "whole");
     granted_ = true;
@@ -86,13 +86,13 @@ std::optional<Partition::Batch> TaskPartition::Read() {
   std::unique_lock lock(mutex_);
   const bool fewer = read_.batches < before_.batches;
   lock.unlock();
-  // The task sent fewer rows than an earlier attempt has delivered.
+  // If `fewer`, the task sent fewer rows than an earlier attempt has delivered.
   if (fewer) RejectOtherRows();
   return std::nullopt;
 }
 
-// Returns the next batch's image in the ring; nullopt after the last one, even if the task dies
-// before it reports the end.
+// Returns the next batch's image in the ring; nullopt after the last one, even if the task died
+// after the last row without reporting the end.
 std::optional<std::span<const std::byte>> TaskPartition::NextImage() {
   try {
     const ring::RingEntry entry = link_->rows.Next(Deadline::Never());
@@ -157,7 +157,8 @@ void TaskPartition::Settle(int64_t count) {
     const std::lock_guard lock(mutex_);
     open_ -= count;
     const auto now = Clock::now();
-    // Each message restarts the task's deadline, so that slow training does not exceed it.
+    // Sends progress to the feed task. Each message restarts the task's deadline, so slow training
+    // does not exceed it.
     report = now - reported_at_ > kFeederProgress;
     if (report) reported_at_ = now;
   }
@@ -177,7 +178,7 @@ void TaskPartition::SetTotal(int64_t entries) {
 void TaskPartition::AwaitEnd(Deadline deadline) {
   std::unique_lock lock(mutex_);
   total_came_.wait_until(lock, deadline.at(), [this] {
-    // If the total equals entries_, the thread that set it is about to complete the partition.
+    // Keeps waiting if the total equals entries_: SetTotal() is about to complete the partition.
     return ended_ || open_ != 0 || (total_ && total_ != entries_);
   });
 }
@@ -200,7 +201,7 @@ void TaskPartition::EndIfComplete() {
       // Fail() may be called in the meantime and looks at flushing_.
       link_->results.WriteFlush(Deadline::Never());
     } catch (const Error&) {
-      return;  // the task is gone and nothing waits for the results, or the cluster has failed
+      return;  // the task is gone and needs no results, or the cluster failed
     }
     const std::lock_guard lock(mutex_);
     if (!std::exchange(flushing_, false)) return;  // Fail() has already notified the task

@@ -15,7 +15,8 @@
 
 namespace hearth::feed {
 
-// The program's thread reads; any thread may call the other methods.
+// A partition whose rows arrive through a feed task's ring. The program's thread reads; any thread
+// may call the other methods.
 class TaskPartition : public Partition {
  public:
   using Json = nlohmann::json;
@@ -30,7 +31,8 @@ class TaskPartition : public Partition {
 
   // Asks the driver for permission to send the rows.
   void RequestClaim();
-  // Handles the driver's answer that the rows may be sent. Those of an earlier attempt come first.
+  // Handles the driver's answer that this attempt may send the rows. The rows that an earlier
+  // attempt delivered come first and are only compared.
   void Begin(const Json& answer);
   // Handles the driver's answer that another attempt is sending the rows and makes progress.
   void Wait();
@@ -57,7 +59,7 @@ class TaskPartition : public Partition {
   // Progress of delivery, in complete batches.
   struct Delivered {
     int64_t batches = 0;
-    uint64_t hash = 0;  // hash of those batches
+    uint64_t hash = 0;  // hash of these batches
     bool operator==(const Delivered&) const = default;
   };
 
@@ -80,7 +82,7 @@ class TaskPartition : public Partition {
   std::optional<int64_t> total_;
   int64_t open_ = 0;  // unsettled batches and rows with pending results
   bool ended_ = false;
-  bool flushing_ = false;  // ended, but the task has not read the last results
+  bool flushing_ = false;  // ended, but the task may not have read all results
   bool granted_ = false;
   Delivered before_;  // delivered by an earlier attempt
   bool only_compare_ = false;

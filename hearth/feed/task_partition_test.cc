@@ -137,7 +137,7 @@ TEST_F(TaskPartitionTest, ReportsCompleteRowsAfterALoss) {
   partition_->Read();
   partition_->NoteDelivered();
   partition_->Settle(1);
-  partition_->Read();  // its last row continues in the next batch
+  partition_->Read();  // the last row continues in the next batch
   task_.rows.reset();
   EXPECT_EQ(CodeOf([&] { partition_->Read(); }), ErrorCode::kUnavailable);
   partition_->Lose();
@@ -215,7 +215,8 @@ TEST_F(TaskPartitionTest, ClusterFailureEndsTheWaitForTheReaderOfResults) {
   partition_->Settle(1);
   FillResults(task_);
   auto ending = std::async(std::launch::async, [&] { partition_->SetTotal(1); });
-  // Usually SetTotal() is already waiting here; otherwise it finds the failure.
+  // By now SetTotal() is usually waiting in its flush; otherwise SetTotal() finds the failure
+  // later.
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
   partition_->Fail("the cluster failed");
   EXPECT_EQ(ending.wait_for(std::chrono::seconds(30)), std::future_status::ready);

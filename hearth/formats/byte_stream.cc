@@ -20,7 +20,7 @@ namespace {
 constexpr size_t kBlockBytes = size_t{256} << 10;
 // zlib's window size, plus 16 to select a gzip header.
 constexpr int kGzipWindow = 15 + 16;
-// zlib counts the bytes of one call in 32 bits.
+// Maximum input per call, because zlib counts the bytes of one call in 32 bits.
 constexpr size_t kMostInput = size_t{1} << 30;
 
 class FileSource : public ByteSource {
@@ -97,8 +97,8 @@ class GzipSource : public ByteSource {
             stream_.msg == nullptr ? "unknown reason" : stream_.msg);
     if (status == Z_STREAM_END) {
       between_members_ = true;
-      // Keeps the remaining input: a gzip file may have several members, which parallel compressors
-      // write.
+      // Resets only zlib's state and keeps the remaining input, because a file of a parallel
+      // compressor has several gzip members.
       inflateReset(&stream_);
     }
   }
@@ -166,7 +166,7 @@ class GzipSink : public ByteSink {
     // zlib does not change its input.
     stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
     stream_.avail_in = static_cast<uInt>(bytes.size());
-    // Repeats until a call leaves space in the output; until then zlib may have more to write.
+    // Repeats until zlib leaves space in the output buffer; until then it may have more to write.
     do {
       stream_.next_out = reinterpret_cast<Bytef*>(output_.data());
       stream_.avail_out = static_cast<uInt>(output_.size());

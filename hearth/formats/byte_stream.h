@@ -27,7 +27,7 @@ class ByteSink {
 };
 
 std::unique_ptr<ByteSource> OpenFileSource(const std::string& path);
-// References the bytes, which must outlive the source.
+// A source of these bytes, which must outlive it.
 std::unique_ptr<ByteSource> OpenMemorySource(std::string_view bytes);
 // Decompresses concatenated gzip members; `name` is for error messages.
 std::unique_ptr<ByteSource> OpenGzipSource(std::unique_ptr<ByteSource> packed, std::string name);

@@ -22,7 +22,7 @@ std::string ReadAllOf(ByteSource& source, size_t size = 1000) {
   return all;
 }
 
-// Compresses well at first, then badly.
+// 200,000 equal bytes, then bytes that compress badly.
 std::string SomeBytes() {
   std::string bytes(200'000, 'a');
   for (size_t i = 0; i < 300'000; ++i) bytes += static_cast<char>(i * i * 2654435761U >> 24);
@@ -117,7 +117,7 @@ TEST_F(ByteStreamTest, ReadingAFolderIsAnErrorThatNamesIt) {
   EXPECT_THAT(error.message(), HasSubstr("cannot read /tmp"));
 }
 
-// Fails or records, as the test chooses.
+// Records what is written, or fails if `fails` is set.
 struct TestedSink : ByteSink {
   void Write(std::string_view bytes) override {
     Require(!fails, ErrorCode::kResourceExhausted, "the disk is full");

@@ -9,8 +9,8 @@ namespace hearth::formats {
 
 uint32_t Crc32c(std::string_view bytes);
 
-// Masked form stored in files: rotated, plus a constant. Otherwise a CRC of data that contains CRCs
-// would be weak.
+// The CRC in the form that files store: rotated, plus a constant. Without this mask, a CRC of data
+// that contains CRCs would be weak.
 inline uint32_t MaskedCrc32c(std::string_view bytes) {
   const uint32_t crc = Crc32c(bytes);
   return ((crc >> 15) | (crc << 17)) + 0xa282ead8u;

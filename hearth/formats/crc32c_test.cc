@@ -7,7 +7,7 @@
 namespace hearth::formats {
 namespace {
 
-// From RFC 3720, appendix B.4; the value for the digits is in all catalogues of CRCs.
+// Values from RFC 3720, appendix B.4. The CRC of the digits is in all catalogues of CRCs.
 TEST(Crc32cTest, HasThePublishedValues) {
   EXPECT_EQ(Crc32c(""), 0u);
   EXPECT_EQ(Crc32c("123456789"), 0xe3069283u);
@@ -18,8 +18,8 @@ TEST(Crc32cTest, HasThePublishedValues) {
   EXPECT_EQ(Crc32c(rising), 0x46dd794eu);
 }
 
-// The first bytes are processed eight at a time, the rest one by one. A changed bit must be
-// detected at every position.
+// A changed bit must be detected at every position: among the first bytes, which are processed
+// eight at a time, and among the rest, which are processed one by one.
 TEST(Crc32cTest, ChangesWithEveryBit) {
   const std::string bytes = "nineteen bytes long";
   for (size_t at = 0; at < bytes.size(); ++at) {

@@ -7,8 +7,8 @@
 namespace hearth::formats {
 namespace {
 
-// A request to a remote file costs milliseconds whatever its size, so requests are large. They end
-// soon after the expected end, so that few bytes are wasted.
+// A request to a remote file costs milliseconds whatever its size, so requests are large. They do
+// not extend far beyond the position passed to Expect(), so that few bytes are wasted.
 constexpr size_t kWindow = size_t{256} << 10, kLeastWindow = size_t{4} << 10;
 
 }  // namespace

@@ -12,18 +12,18 @@
 
 namespace hearth::formats {
 
-// Not thread-safe.
+// The bytes of one file. Not thread-safe.
 class FileBytes {
  public:
   virtual ~FileBytes() = default;
   virtual uint64_t size() const = 0;
-  // Number of bytes that a search should scan per call of At().
+  // Number of bytes that a search should request from At() at a time.
   virtual size_t window() const = 0;
   // Returns all of the bytes [at, at + count), which must be inside the file. They are valid until
   // the next call; for a mapped file, as long as this object. Throws kInvalidArgument if the file
   // has become too short.
   virtual std::string_view At(uint64_t at, size_t count) = 0;
-  // Hint: few bytes after `end` will be read.
+  // Hint that few bytes after `end` will be read.
   virtual void Expect(uint64_t end) = 0;
 };
 
@@ -55,7 +55,7 @@ class WindowedBytes : public FileBytes {
 
   uint64_t size() const override { return size_; }
   size_t window() const override;
-  // Also throws the errors of `read`.
+  // Throws the errors of FileBytes::At() and of `read`.
   std::string_view At(uint64_t at, size_t count) override;
   void Expect(uint64_t end) override { expected_ = end; }
 

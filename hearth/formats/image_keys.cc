@@ -51,7 +51,7 @@ struct JavaClass {
 struct JavaObject {
   std::vector<std::pair<std::string_view, Value>> fields;
 
-  // Returns null if there is no such field.
+  // Returns the field with this name; null if there is none.
   const Value* Find(std::string_view name) const {
     const auto found = std::ranges::find(fields, name, [](const auto& each) { return each.first; });
     return found == fields.end() ? nullptr : &found->second;
@@ -111,8 +111,8 @@ std::string TextOf(std::string_view written) {
   return text;
 }
 
-// Reads one serialized value. Objects become their fields, boxed numbers become plain numbers. Owns
-// the objects that its values point to.
+// Reader of one serialized value. Objects become their fields, boxed numbers become plain numbers.
+// Owns the objects to which its values point.
 class Stream {
  public:
   explicit Stream(std::string_view data) : data_(data) {}
@@ -195,7 +195,7 @@ class Stream {
       const char type = static_cast<char>(Byte());
       const std::string_view name = Text(2);
       if (type == 'L' || type == '[') {
-        Content();  // the field's type name
+        Content();  // skips the field's type name
       } else if (SizeOf(type) == 0) {
         ThrowUnreadable("a field has an unknown type code");
       }
@@ -231,7 +231,7 @@ class Stream {
     }
     if (described->name.starts_with("java.lang.") && object.fields.size() == 1 &&
         object.fields[0].first == "value"sv) {
-      return known_[handle] = object.fields[0].second;  // boxed number
+      return known_[handle] = object.fields[0].second;  // a boxed number becomes its only field
     }
     return &object;
   }
@@ -324,8 +324,8 @@ std::optional<int32_t> AsNumber(const Value& value) {
   return static_cast<int32_t>(*number);
 }
 
-// Values of the fields with these names; empty unless these are all of the object's fields, because
-// a class with further fields is not a pair.
+// Values of the fields with these names. Empty if the object has other fields, too, because it is
+// then not a pair.
 std::vector<Value> FieldsOf(const JavaObject& object,
                             std::initializer_list<std::string_view> names) {
   std::vector<Value> found;

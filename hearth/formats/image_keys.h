@@ -10,7 +10,7 @@
 
 namespace hearth::formats {
 
-// Null values of the key become empty. Strings are UTF-8.
+// Content of a key. A field is empty if the key's value is null. Strings are UTF-8.
 struct ImageKey {
   std::optional<std::string> id, label;
   std::optional<int32_t> channels, height, width;

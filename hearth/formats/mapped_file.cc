@@ -20,8 +20,8 @@ namespace hearth::formats {
 namespace {
 
 constexpr int64_t kXfs = 0x58465342, kZfs = 0x2fc12fc1, kBcachefs = 0xca451a4e;
-// Other file systems may be remote (NFS, SMB, FUSE, Ceph, Lustre), so a local copy of their values
-// pays off.
+// Types of file systems that are local. Others may be remote (NFS, SMB, FUSE, Ceph, Lustre), so
+// copying their values to a local disk pays off.
 constexpr std::array<int64_t, 11> kLocalFileSystems = {EXT4_SUPER_MAGIC,
                                                        BTRFS_SUPER_MAGIC,
                                                        F2FS_SUPER_MAGIC,
@@ -34,9 +34,9 @@ constexpr std::array<int64_t, 11> kLocalFileSystems = {EXT4_SUPER_MAGIC,
                                                        kZfs,
                                                        kBcachefs};
 
-// All files mapped by this process. A file removes its own entries, so they are valid while the
-// mutex is locked. Both maps contain plain pointers, because shared ones would keep every file
-// mapped.
+// All files mapped by this process. A file removes its entries when it is destroyed, so each entry
+// is valid while the mutex is locked. Both maps contain plain pointers, because shared ones would
+// keep every file mapped.
 struct AllMapped {
   std::mutex mutex;
   std::map<const std::byte*, const MappedFile*> by_address;
@@ -132,7 +132,7 @@ std::shared_ptr<const MappedFile> MappedFile::Find(const std::string& path,
     for (auto entry = begin; entry != end; ++entry) {
       const MappedFile& file = *entry->second;
       if (file.identity_ != identity || file.path_ != path) continue;
-      // Null if the last owner is just releasing the file.
+      // lock() returns null if the last owner is releasing the file at this moment.
       if (auto found = file.weak_from_this().lock()) return found;
     }
   }

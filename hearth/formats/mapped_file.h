@@ -14,7 +14,7 @@
 
 namespace hearth::formats {
 
-// Fields that change if a file is modified or replaced.
+// Properties of a file, at least one of which changes if the file is modified or replaced.
 struct FileIdentity {
   uint64_t bytes;
   int64_t modified_ns;
@@ -23,12 +23,12 @@ struct FileIdentity {
   bool operator==(const FileIdentity&) const = default;
 };
 
-// Immutable and thread-safe; the mapping lasts until the last owner releases it. Keeps no
-// descriptor open, because a folder may have thousands of files. If a mapped file is truncated,
-// reading it raises SIGBUS.
+// A file mapped read-only. Immutable and thread-safe; the mapping lasts until the last owner
+// releases it. Keeps no descriptor open, because a folder may have thousands of files. If a mapped
+// file is truncated, reading it raises SIGBUS.
 //
-// Uses enable_shared_from_this of the const type: otherwise weak_from_this() would convert through
-// a temporary owner. If this were the last owner, it would destroy the file while the list of files
+// The base class has a const parameter because weak_from_this() would otherwise convert through a
+// temporary owner. If that were the last owner, it would destroy the file while the list of files
 // is locked.
 class MappedFile : public std::enable_shared_from_this<const MappedFile> {
  public:
@@ -48,7 +48,8 @@ class MappedFile : public std::enable_shared_from_this<const MappedFile> {
   const FileIdentity& identity() const { return identity_; }
   const std::byte* data() const { return mapping_.data(); }
   size_t size() const { return mapping_.size(); }
-  // Has: true if all of these bytes are in the mapping. OffsetOf: their offset in the file.
+  // Has() returns true if all of these bytes are in the mapping; OffsetOf() returns their offset in
+  // the file.
   bool Has(std::string_view bytes) const;
   uint64_t OffsetOf(std::string_view bytes) const {
     return static_cast<uint64_t>(bytes.data() - reinterpret_cast<const char*>(data()));
@@ -56,10 +57,10 @@ class MappedFile : public std::enable_shared_from_this<const MappedFile> {
   // True if the file system is known to be local, so that reading again needs no network.
   bool is_local() const { return is_local_; }
 
-  // Throws kDataLoss if the file was modified since it was mapped. A file that was moved, removed
-  // or replaced stays readable through the mapping.
+  // Checks the file on the disk. Throws kDataLoss if it was modified since it was mapped. A file
+  // that was moved, removed or replaced stays readable through the mapping.
   void CheckUnchanged() const;
-  // Drops the pages from this process's resident memory, like SpillFile::DropPages().
+  // Drops this file's pages from the process's resident memory, like SpillFile::DropPages().
   void DropPages() const;
 
  private:

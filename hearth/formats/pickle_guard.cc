@@ -13,7 +13,8 @@ namespace {
 constexpr uint32_t kDeepest = 1000;
 constexpr uint32_t kEmpty = std::numeric_limits<uint32_t>::max();
 
-// Simulates the reader's stack and memo, tracking only the nesting depth of tuples and calls.
+// A walk over a pickle's opcodes. Simulates the reader's stack and memo, tracking only the nesting
+// depth of tuples and calls.
 class Walk {
  public:
   explicit Walk(std::string_view pickle)
@@ -109,7 +110,8 @@ class Walk {
       case ']':
       case '}':
       case '\x8f':  // EMPTY_SET
-        // Lists, dicts and sets are not hashable, so hashing never descends into them.
+        // Depth 0, because lists, dicts and sets are not hashable, so hashing never descends into
+        // them.
         return Push(0);
       case '(':
         marks_.push_back(stack_.size());
@@ -136,7 +138,8 @@ class Walk {
     }
   }
 
-  // Creates values that contain others, and therefore nest one level deeper.
+  // Simulates opcodes that create a value from other values; its nesting depth is one more than
+  // theirs.
   bool Made(char op) {
     switch (op) {
       case '\x85':  // TUPLE1
@@ -163,7 +166,8 @@ class Walk {
   }
   // POP at a mark removes the mark, as in CPython.
   bool AtMark() const { return !marks_.empty() && marks_.back() == stack_.size(); }
-  // An opcode cannot take values from below the last mark.
+  // True if the stack has `count` values above the last mark; an opcode cannot take values below
+  // it.
   bool Has(size_t count) const {
     return stack_.size() - (marks_.empty() ? 0 : marks_.back()) >= count;
   }

@@ -47,7 +47,7 @@ TEST(PickleIsSound, RefusesDeeplyNestedTuples) {
 }
 
 // MEMOIZE writes to the index that equals the number of memoized values, not to the one after the
-// largest index, as pickle.loads(b"\x80\x04Nr\xf4\x01\x00\x000)\x85\x94h\x01.") == ((),) shows.
+// largest index. Example: pickle.loads(b"\x80\x04Nr\xf4\x01\x00\x000)\x85\x94h\x01.") == ((),).
 TEST(PickleIsSound, CountsMemoizedValuesAsTheUnpicklerDoes) {
   const auto nested = [](int times) {
     std::string pickle = "\x80\4Nr\xd0\7\0\0000)"s;

@@ -35,7 +35,7 @@ class PickleReader {
     for (const Value& value : memo_) builder_.Drop(value);
   }
 
-  // Returns the value; nullopt if the pickle is damaged or not plain data.
+  // Reads the pickle and returns its value; nullopt if it is damaged or not plain data.
   std::optional<Value> Read() {
     while (at_ < end_) {
       const char op = *at_++;
@@ -206,7 +206,8 @@ class PickleReader {
 
   std::span<Value> From(size_t begin) { return std::span(stack_).subspan(begin); }
 
-  // Creates a list of only numbers, the most frequent row, in one call.
+  // Reads a list. A list that contains only numbers, the most frequent kind of row, is created in
+  // one call.
   bool List() {
     const char* const start = at_;
     const bool memoized = at_ < end_ && *at_ == kMemoize;
@@ -224,7 +225,7 @@ class PickleReader {
     if (op == kAppends) {
       return Replace(begin, builder_.List(From(begin))) && (!memoized || Remember(memo_.size()));
     }
-    // The list has other values, so starts over and reads value by value.
+    // The list has other values, too: drops the numbers and reads the list again, value by value.
     for (const Value& value : From(begin)) builder_.Drop(value);
     stack_.resize(begin);
     at_ = start;

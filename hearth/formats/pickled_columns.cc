@@ -10,14 +10,14 @@
 namespace hearth::formats {
 namespace {
 
-// Stores the numbers in order, and the ranges of the lists and tuples that contain them. The first
-// list contains the rows.
+// Builder of a PickleReader. Stores all numbers in order, and for each list or tuple the range of
+// its items. The first list is the list of rows.
 class ColumnBuilder {
  public:
   enum class Kind : uint8_t { kInt, kFloat, kList, kTuple, kFailed };
   struct Value {
     Kind kind = Kind::kFailed;
-    uint64_t bits = 0;  // a number's value, else the index of the list or tuple
+    uint64_t bits = 0;  // a number's bits, or the list's or tuple's index
   };
   // Range of a list's numbers in numbers_, or of a tuple's fields in fields_.
   struct Part {
@@ -56,7 +56,8 @@ class ColumnBuilder {
   bool Extend(Value list, std::span<Value> items) {
     if (list.kind != Kind::kList) return false;
     const bool numbers = items.empty() || IsNumber(items[0]);
-    // Only the first list, number 0, may contain rows, and all rows must be of one kind.
+    // Only the list of rows, number 0, may contain lists or tuples, and all rows must be of one
+    // kind.
     if (list.bits != 0 || numbers) {
       return (list.bits != 0 || rows_.empty()) && AddNumbers(&lists_[list.bits], items);
     }
@@ -64,7 +65,7 @@ class ColumnBuilder {
     return lists_[0].count == 0;
   }
 
-  // Call once, after all other calls.
+  // Returns the columns. Call once, after all other calls.
   std::optional<PickledColumns> Columns(Value root) {
     if (root.kind != Kind::kList || root.bits != 0) return std::nullopt;
     PickledColumns found;
@@ -126,15 +127,15 @@ class ColumnBuilder {
     return true;
   }
 
-  // `last`: no later column has lists, so this column may move the numbers out instead of copying
-  // them.
+  // Adds a column of these values. `last`: no later column has lists, so this column may move the
+  // numbers out instead of copying them.
   bool AddColumn(std::span<const Value> values, bool last, PickledColumns* found) {
     const Kind kind = values[0].kind;
     for (const Value& value : values) {
       if (value.kind != kind) return false;
     }
     const size_t width = kind == Kind::kList ? lists_[values[0].bits].count : 1;
-    // Divides, because the product may overflow.
+    // Compares by a division, because the product may overflow.
     if (width > (most_numbers_ - used_numbers_) / values.size()) return false;
     used_numbers_ += width * values.size();
     auto column = kind == Kind::kList ? ColumnOfLists(values, last) : ColumnOfNumbers(values);
@@ -154,7 +155,7 @@ class ColumnBuilder {
   std::optional<NumberColumn> ColumnOfLists(std::span<const Value> values, bool last) {
     const Part& first = lists_[values[0].bits];
     if (first.count == 0) return std::nullopt;
-    // If the rows reference all lists but the first, in order, numbers_ already equals the column.
+    // If the rows are all lists but the first, in order, numbers_ already is the column.
     bool all_lists = last && lists_.size() == values.size() + 1;
     for (size_t row = 0; row < values.size(); ++row) {
       const Part& list = lists_[values[row].bits];

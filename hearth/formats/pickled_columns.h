@@ -18,7 +18,7 @@ struct NumberColumn {
 // Rows as columns of numbers.
 struct PickledColumns {
   int64_t rows = 0;
-  bool tuples = false;  // one column per field; else a single column of numbers or lists
+  bool tuples = false;  // rows are tuples: one column per field; else one column
   std::vector<NumberColumn> columns;
 };
 

@@ -19,7 +19,8 @@ constexpr uint64_t kMaxHeaderBytes = uint64_t{1} << 20;
 // Escape in place of a record length, followed by the file's sync marker.
 constexpr std::string_view kEscape = "\xff\xff\xff\xff"sv;
 constexpr size_t kMarkBytes = 16;
-// A record starts with its length and its key's length. Each key and value starts with its size.
+// Size of a record's two lengths (of the record and of its key), and of the number that precedes
+// the bytes of each key and value.
 constexpr uint64_t kLengths = 8, kCount = 4;
 constexpr uint64_t kMaxBytes = std::numeric_limits<int32_t>::max();  // Java's lengths are signed
 constexpr size_t kInlineBytes = 12;  // largest value stored inside its view
@@ -54,8 +55,8 @@ std::optional<int64_t> VInt(std::string_view bytes, size_t* at) {
   return static_cast<int64_t>(negative ? ~number : number);
 }
 
-// Uses memmem(), because std::string_view::find() stops at each occurrence of the marker's first
-// byte, which is frequent in white pixels.
+// Finds a sync marker. Uses memmem(), because std::string_view::find() stops at each occurrence of
+// the marker's first byte, which may be frequent (white pixels).
 std::optional<size_t> Find(std::string_view bytes, std::string_view mark) {
   const void* found = ::memmem(bytes.data(), bytes.size(), mark.data(), mark.size());
   if (found == nullptr) return std::nullopt;
@@ -137,7 +138,7 @@ void SequenceReader::ReadHeader(const FindUnpack& find) {
           "{} is damaged: its header has uncompressed blocks; write it again", name_);
   const uint64_t pairs = Number(take(kCount));
   for (uint64_t i = 0; i < 2 * pairs; ++i) take_text();  // the writer's metadata
-  // Random bytes that the writer chose for this file and repeats between records.
+  // The sync marker: random bytes that the writer chose for this file and repeats between records.
   mark_.append(kEscape).append(take(kMarkBytes));
   first_ = at_;
 }
@@ -292,8 +293,8 @@ SequenceBatch SequenceReader::NextBatch(size_t most_records, size_t most_bytes) 
   while (batch.keys.size() < most_records) {
     if (!pending_ && !(pending_ = Next())) break;
     const auto [key, value] = *pending_;
-    // In a mapping, a batch's values are in one range of bytes, with keys between them that the
-    // views skip.
+    // In a mapped file, the values of a batch are in one range of bytes. The keys between them are
+    // skipped, because no view refers to them.
     if (first == nullptr) first = value.data();
     const size_t offset =
         in_place ? static_cast<size_t>(value.data() - first) : batch.copied.size();

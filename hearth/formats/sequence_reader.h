@@ -15,7 +15,7 @@
 
 namespace hearth::formats {
 
-// Consecutive records of a file.
+// Keys and values of consecutive records.
 struct SequenceBatch {
   std::vector<std::string> keys;
   // The values as Arrow binary views of 16 bytes each, with 31-bit offsets relative to the first
@@ -28,24 +28,25 @@ struct SequenceBatch {
   std::string copied;
 };
 
-// Not thread-safe. Throws kInvalidArgument for a damaged file or another format, and the errors of
-// FileBytes::At().
+// Reads the records of one file. Not thread-safe. Throws kInvalidArgument for a damaged file or
+// another format, and the errors of FileBytes::At().
 class SequenceReader {
  public:
-  // A record, in the reader's memory.
+  // A record, whose bytes are in the reader's memory.
   struct Record {
     std::string_view key, value;
   };
-  // Decompresses bytes; throws Error if they are damaged.
+  // A function that decompresses bytes; throws Error if they are damaged.
   using Unpack = std::function<std::string(std::string_view packed)>;
-  // Returns the decompressor of the codec with this Java class name; empty if unknown.
+  // A function that returns the decompressor of the codec with this Java class name; empty if the
+  // codec is unknown.
   using FindUnpack = std::function<Unpack(const std::string& codec)>;
 
   // Reads the header. `name` is for error messages.
   SequenceReader(std::unique_ptr<FileBytes> file, std::string name, const FindUnpack& find);
 
   bool packed() const { return unpack_ != nullptr; }
-  // Continues with a mapping of the same file, from which uncompressed values are not copied.
+  // From now on reads from a mapping of the same file, so that uncompressed values are not copied.
   void Map(std::shared_ptr<const MappedFile> file);
 
   // Selects the range of records from the first marker at or after `begin` to the first marker at
@@ -68,8 +69,8 @@ class SequenceReader {
   // Skips markers; returns whether a record, or a block after its marker, starts at `at_`.
   bool AtContent();
   Record ReadRecord();
-  // Returns bytes of `what`, which starts at `begin`. Throws if they contain a sync marker that
-  // starts after the range, because the next range would start there.
+  // Returns bytes [at, at + size), part of the `what` that starts at `begin`. Throws if they
+  // contain a sync marker that starts after the range, because the next range would start there.
   std::string_view AtWithoutMark(uint64_t at, uint64_t size, const char* what, uint64_t begin);
   void ReadBlock();
   // Reads the block at `at_`: calls `part` with each of its four parts and returns its number of
@@ -78,7 +79,7 @@ class SequenceReader {
   Record NextOfBlock();
   uint64_t Length(int64_t size, uint64_t at) const;
   std::string Unpacked(std::string_view packed, uint64_t at) const;
-  // Content of a BytesWritable, which starts with its length.
+  // The bytes in a serialized BytesWritable, which starts with their number.
   std::string_view Payload(std::string_view written, uint64_t at) const;
   [[noreturn]] void ThrowDamaged(std::string_view what, uint64_t at) const;
 
@@ -90,8 +91,8 @@ class SequenceReader {
   uint64_t first_ = 0;  // end of the header
   uint64_t at_ = 0;     // position of the next record or marker
   uint64_t end_ = 0;    // end of the range
-  uint64_t ended_ = 0;  // end of a range that was read completely; `at_` is at the marker after it
-  std::optional<Record> pending_;  // the record that did not fit in the last batch
+  uint64_t ended_ = 0;  // end of the last range, if read completely: `at_` is at its marker
+  std::optional<Record> pending_;  // record that did not fit in the last batch
   std::string value_;              // the last decompressed value
   // The current block and the position in it.
   std::string block_[4];

@@ -8,10 +8,9 @@
 namespace hearth::formats {
 namespace {
 
-// Number of an example's features to remember. Limited, because a damaged example may have any
-// number.
+// Limit of remembered feature names, because a damaged example may have any number of features.
 constexpr size_t kMaxCachedFeatures = 64;
-// Number of consecutive mismatching examples after which learning is limited.
+// After this many consecutive mismatches, only one of every kMaxMisses examples is learned.
 constexpr int kMaxMisses = 16;
 // Number of values whose offsets are remembered. Limited, because an empty string takes two bytes
 // of an example, but its offset 24 bytes of memory.
@@ -64,7 +63,7 @@ struct Feature {
   std::string_view list;
 };
 
-// If there are several lists, the last one counts, because they are a oneof.
+// If a message has several lists, the last one counts, because they are alternatives of a oneof.
 Feature ReadFeature(std::string_view message) {
   Feature feature;
   for (WireReader wire(message); !wire.done();) {
@@ -104,8 +103,8 @@ void AddRun(std::string_view run, FeatureColumn* out) {
   if (out->kind == FeatureKind::kFloat) {
     Require(run.size() % sizeof(float) == 0, ErrorCode::kDataLoss,
             "an example is malformed: its floats have {} bytes", run.size());
-    if (run.empty()) return;  // out->floats may have no buffer yet
-    // The bytes may be unaligned.
+    if (run.empty()) return;  // out->floats may be unallocated
+    // Copies by memcpy, because the bytes may be unaligned.
     const size_t before = out->floats.size();
     out->floats.resize(before + run.size() / sizeof(float));
     std::memcpy(out->floats.data() + before, run.data(), run.size());
@@ -119,7 +118,8 @@ void AddRun(std::string_view run, FeatureColumn* out) {
   }
 }
 
-// Calls on_run(bytes) for each run added by AddRun(); returns true if there were no other values.
+// Adds a feature's values to its column. Calls on_run(bytes) for each run added by AddRun();
+// returns true if all values were in such runs.
 template <typename OnRun>
 bool AddFeatureValues(const Feature& feature, FeatureColumn* column, OnRun on_run) {
   if (feature.kind == FeatureKind::kNone) return true;  // a feature without a list
@@ -183,7 +183,7 @@ void ExampleColumns::Add(std::string_view example) {
     AddByLayout(layout, example);
   } else {
     auto runs = AddByParsing(example);
-    // If examples keep changing, learning from each one is a waste of time.
+    // While examples keep differing, learns only some of them, to save time.
     if (++layout.misses <= kMaxMisses || layout.misses % kMaxMisses == 0) {
       layout.shape.Forget();
       layout.present.clear();

@@ -48,18 +48,20 @@ class ExampleColumns {
   std::vector<FeatureColumn>& columns() { return columns_; }
 
  private:
-  // Examples of one size class. In one file, they mostly differ only in their values.
+  // Layout of the examples of one size class. In one file, these mostly differ only in their
+  // values.
   struct Layout {
     ExampleShape shape;
     std::vector<uint8_t> present;  // per column
-    int misses = 0;                // consecutive mismatches
+    int misses = 0;                // number of consecutive mismatches
   };
 
   // Returns the column of the example's feature number `index`; null if the feature was not
   // selected.
   FeatureColumn* Find(size_t index, std::string_view name);
   void AddByLayout(const Layout& layout, std::string_view example);
-  // Returns the locations of the values; nullopt if some numbers are not packed.
+  // Parses the example and adds its values. Returns their locations; nullopt if some numbers are
+  // not packed.
   std::optional<std::vector<ExampleShape::Run>> AddByParsing(std::string_view example);
 
   // Name of a feature, and its column.

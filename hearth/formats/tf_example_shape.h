@@ -10,11 +10,11 @@
 
 namespace hearth::formats {
 
-// Not thread-safe.
+// The bytes of an example that are not values, for comparison with other examples. Not thread-safe.
 class ExampleShape {
  public:
-  // Location of values in an example. `column` is the caller's index of their column; kUnwanted
-  // values are skipped.
+  // Location of a feature's values in an example. `column` is the caller's index for the feature's
+  // column; values of kUnwanted are skipped.
   struct Run {
     static constexpr int kUnwanted = -1;
     size_t offset, size;

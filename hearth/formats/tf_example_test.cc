@@ -116,14 +116,15 @@ TEST(ExampleColumnsTest, KeepsTheSmallestAndTheLargestIntegers) {
   EXPECT_THAT(rows.columns()[0].ints, ElementsAre(INT64_MIN, -1, 0, INT64_MAX));
 }
 
-// Layouts are learned by size, with limits on misses, remembered names and remembered values. Rows
-// must be the same beyond each limit.
+// Layouts are learned by size, with limits on mismatches, remembered names and remembered values.
+// Beyond each limit, the rows must be the same as without learning.
 TEST(ExampleColumnsTest, RowsDoNotDependOnWhatWasLearned) {
   ExampleColumns rows(
       {{.name = "a", .kind = FeatureKind::kInt64}, {.name = "b", .kind = FeatureKind::kInt64}});
   std::vector<int64_t> first, second;
   for (int64_t i = 0; i < 100; ++i) {
-    // All examples have one size. The names alternate at first, then repeat.
+    // All examples have one size. Their feature is "a" or "b" in turn at first, then "a" for a
+    // while, then "b".
     const bool is_first = i < 60 ? i % 2 == 0 : i < 80;
     rows.Add(ExampleOf(Int64Of(is_first ? "a" : "b", static_cast<uint64_t>(i))));
     (is_first ? first : second).push_back(i);

@@ -10,7 +10,7 @@
 namespace hearth::formats {
 namespace {
 
-constexpr size_t kHeaderBytes = 12;  // length (u64) and its checksum (u32)
+constexpr size_t kHeaderBytes = 12;  // the data's length (u64) and the length's checksum
 constexpr size_t kFooterBytes = 4;   // the data's checksum
 // Step in which the buffer grows: even for a length with a correct checksum, memory is allocated
 // only as bytes arrive. Two steps fit in the L2 cache, from which the records are then parsed.
@@ -25,7 +25,7 @@ T Load(const char* bytes) {
 
 bool IsHeader(const char* bytes) { return Load<uint32_t>(bytes + 8) == MaskedCrc32c({bytes, 8}); }
 
-// Reads the bytes that were used for format detection again, then the rest.
+// A source that first returns the bytes that were used to detect the format, then the rest.
 class Rejoined : public ByteSource {
  public:
   Rejoined(std::string head, std::unique_ptr<ByteSource> rest)
@@ -52,10 +52,11 @@ TfRecordReader::TfRecordReader(std::unique_ptr<ByteSource> source, std::string n
     : source_(std::move(source)),
       name_(std::move(name)),
       largest_record_bytes_(largest_record_bytes) {
-  // An empty or very short file has no header; Next() reports it.
+  // False for an empty or very short file, which Next() reports.
   const bool has_header = Fill(kHeaderBytes);
   const std::string_view head(buffer_.data(), end_);
-  // A record of a certain length starts like gzip, too; the checksum of its length decides.
+  // An uncompressed record of a certain length starts with gzip's magic, too. It is a record if the
+  // checksum of its length is right.
   if (head.starts_with("\x1f\x8b") && !(has_header && IsHeader(head.data()))) {
     source_ =
         OpenGzipSource(std::make_unique<Rejoined>(std::string(head), std::move(source_)), name_);
@@ -89,8 +90,8 @@ std::optional<std::string_view> TfRecordReader::Next() {
     ThrowDamaged("is truncated");
   }
   const char* header = buffer_.data() + begin_;
-  // Checked before the length is used, because a wrong length would make all later bytes
-  // unreadable.
+  // Checks the checksum of the length first, because after a wrong length all later bytes would be
+  // misread.
   if (!IsHeader(header)) ThrowDamaged("has a wrong length checksum");
   const auto length = Load<uint64_t>(header);
   CheckLength(length);

@@ -17,11 +17,11 @@ namespace hearth::formats {
 // when parsed (a list of small integers eightfold).
 inline constexpr uint64_t kLargestRecordBytes = uint64_t{128} << 20;
 
-// Not thread-safe. Memory: 1.5 times the largest record, but at most the file's size; for a
-// compressed file one block more.
+// Reads the records of one file. Not thread-safe. Uses memory for 1.5 times the largest record, but
+// at most the file's size; for a compressed file, for one block more.
 class TfRecordReader {
  public:
-  // Detects gzip by the first bytes. `name` is for error messages.
+  // Detects gzip by the first bytes of `source`. `name` is for error messages.
   TfRecordReader(std::unique_ptr<ByteSource> source, std::string name,
                  uint64_t largest_record_bytes = kLargestRecordBytes);
 
@@ -47,7 +47,7 @@ class TfRecordReader {
   uint64_t offset_ = 0;  // offset of the next record in the uncompressed bytes
 };
 
-// Not thread-safe.
+// Writes records to one file. Not thread-safe.
 class TfRecordWriter {
  public:
   explicit TfRecordWriter(std::unique_ptr<ByteSink> sink) : sink_(std::move(sink)) {}

@@ -151,7 +151,7 @@ TEST(TfRecord, ARecordOfExactlyTheLimitIsRead) {
   }
 }
 
-// Returns one byte per call, then the error of a lost disk.
+// Returns one byte per call. At the end, throws the error of a lost disk if `fails` is set.
 class SlowSource : public ByteSource {
  public:
   SlowSource(std::string bytes, bool fails) : bytes_(std::move(bytes)), fails_(fails) {}

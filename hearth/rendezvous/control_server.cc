@@ -10,14 +10,14 @@
 namespace hearth::rendezvous {
 namespace {
 
-// Limit of connections whose handshake is not complete, in addition to one per rank. Beyond it, the
-// oldest is dropped. A legitimate client needs only one round trip, so many slow clients cannot
-// lock members out.
+// Maximum number of connections whose handshake is not complete, not counting one per rank. If
+// there are more, the oldest is dropped. Slow clients cannot lock members out, because a member
+// completes its handshake in one round trip.
 constexpr std::ptrdiff_t kMaxUnauthenticated = 64;
 // Seconds for which Stop() waits until members have read the last messages.
 constexpr double kFlushTimeout = 1.0;
 
-// Reason of OnLost for a member that closed its connection.
+// The `reason` for OnLost if a member closed its connection.
 constexpr const char* kClosedWithoutDone =
     "went away: it closed the connection without reporting that it was done";
 
@@ -94,7 +94,7 @@ void ControlServer::Deliver() {
 }
 
 void ControlServer::Wait() {
-  // Closed links are erased only here, where no loop refers to them. Until the end of this
+  // Closed links are erased only here, where no loop refers to them. From here to the end of this
   // function, links_[i] belongs to polled[i + 2]; new links are added after the loop.
   std::erase_if(links_, [](const auto& link) { return link->closed(); });
   const bool accepting = accept_again_.expired();
@@ -170,7 +170,7 @@ void ControlServer::Serve(Link& link, short events) {
     Drop(link,
          gone ? kClosedWithoutDone : fmt::format("broke the control protocol: {}", error.what()));
   } catch (const std::exception& error) {
-    // Includes Json's exceptions for a field that is missing or has the wrong type.
+    // An exception of Json, for example: a field is missing or has the wrong type.
     Drop(link, fmt::format("broke the control protocol: {}", error.what()));
   }
 }
@@ -193,15 +193,15 @@ void ControlServer::Admit(Link& link, const std::string& claim) {
   }
   link.Send(MakeVerdict(credentials_, link.hello(), claim, verdict, options_.generation));
   if (!accepted) return link.Close();
-  // Set permanently: a lost rank cannot join again, because its peers have counted it as failed. A
-  // restart is another generation.
+  // Never reset: a lost rank cannot join again, because its peers have counted it as failed. After
+  // a restart, the ranks join another generation.
   joined_[identity.rank] = true;
   link.SetRank(static_cast<int>(identity.rank));
   link.SetSilenceTimeout(options_.heartbeat_timeout_s);
   try {
     link.Send(EncodeMessage(options_.welcome));
   } catch (const Error&) {
-    handler_.OnJoin(link.rank(), link.peer());  // so that its loss is reported with its host
+    handler_.OnJoin(link.rank(), link.peer());  // OnLost can then name its host
     throw;
   }
   handler_.OnJoin(link.rank(), link.peer());

@@ -18,11 +18,11 @@
 
 namespace hearth::rendezvous {
 
-// Counts of connections that did not become a member, by reason.
+// Numbers of rejected connections, by reason.
 struct Refusals {
   int malformed = 0;   // does not use this protocol
   int proof = 0;       // wrong token, or a replay of an earlier handshake
-  int generation = 0;  // an older or newer attempt
+  int generation = 0;  // client of another attempt of the run
   int rank = 0;        // no such rank, or a rank that has already joined
   int slow = 0;        // handshake timed out, or too many were open
   int total() const { return malformed + proof + generation + rank + slow; }
@@ -48,7 +48,8 @@ class ControlServer {
  public:
   static constexpr int kAllRanks = -1;
 
-  // The service thread makes all calls. An Error thrown by OnFrame drops the member.
+  // Callbacks of the server, all on the service thread. If OnFrame throws an Error, the server
+  // drops the member.
   class Handler {
    public:
     virtual ~Handler() = default;
@@ -57,7 +58,7 @@ class ControlServer {
     // Called when a member is lost. `reason` is a predicate: "went away ..." (kUnavailable: its
     // connection has closed) or "has been silent ..." (kDeadlineExceeded).
     virtual void OnLost(int rank, ErrorCode code, const std::string& reason) = 0;
-    // Timer: OnAlarm is called when NextAlarm() has passed.
+    // A timer: the server calls OnAlarm when the time of NextAlarm() has passed.
     virtual Deadline NextAlarm() = 0;
     virtual void OnAlarm() = 0;
   };

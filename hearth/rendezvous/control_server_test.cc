@@ -85,7 +85,7 @@ class ControlServerTest : public testing::Test {
     return connection;
   }
 
-  // Reads until the server closes, as it does with rejected clients.
+  // Reads until the server closes the connection, as it does if it rejects the client.
   static void AwaitEnd(Connection& connection) {
     char bytes[256];
     while (connection.ReadSome(bytes, sizeof(bytes), Soon()) > 0) {
@@ -175,7 +175,7 @@ TEST_F(ControlServerTest, FramesBeforeTheVerdictAreNotParsed) {
 TEST_F(ControlServerTest, SlowHandshakeEndsAtItsDeadline) {
   Start(0.1);
   Connection connection = Connect();
-  connection.Write("HEARTH1\n", Soon());  // the start of a claim, then nothing
+  connection.Write("HEARTH1\n", Soon());  // the start of a claim; the rest never follows
   const auto begin = std::chrono::steady_clock::now();
   AwaitEnd(connection);
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30));
@@ -201,7 +201,7 @@ TEST_F(ControlServerTest, ResetConnectionsAreCounted) {
        {ResetStage::kBeforeHello, ResetStage::kInTheProof, ResetStage::kAfterTheProof}) {
     for (int i = 0; i < 20; ++i, ++clients) ResetAt(stage, Connect());
   }
-  // The server accepts it after all others.
+  // The server accepts this member only after all other clients.
   const Connection member = Join(0);
   EXPECT_EQ(server_->refusals().total(), clients);
   EXPECT_EQ(server_->refusals().proof, 20);

@@ -7,7 +7,8 @@
 namespace hearth::rendezvous {
 namespace {
 
-// Limits memory if the driver reads no events. Other events are few.
+// Maximum number of queued log lines, which limits memory if the driver reads no events. There are
+// few events of other kinds.
 constexpr size_t kMaxLogLines = 4096;
 
 CoordinatorOptions Checked(CoordinatorOptions options) {
@@ -39,7 +40,8 @@ Coordinator::Coordinator(CoordinatorOptions options)
       membership_(options_.world),
       peers_(static_cast<size_t>(options_.world)),
       events_(kMaxLogLines) {
-  // Locked because the first callback may run before the pointer is set; it waits for the lock.
+  // Locked because the first callback may run before server_ is set; the callback then waits for
+  // this lock.
   const std::lock_guard lock(mutex_);
   server_ = std::make_unique<ControlServer>(ServerOptions(options_),
                                             static_cast<ControlServer::Handler&>(*this));
@@ -97,23 +99,24 @@ void Coordinator::Close() {
     closed_ = true;
     changed_.notify_all();
   }
-  // Called without the lock, which the service thread may need to finish.
+  // Stop() is called without the lock, because the service thread may need the lock to finish.
   server_->Stop();
 }
 
 void Coordinator::OnJoin(int rank, const std::string& peer) {
   const std::lock_guard lock(mutex_);
   peers_[static_cast<size_t>(rank)] = peer;
-  // The rank was not yet connected when the failure was sent to all ranks.
+  // Repeats a failure that was sent to all ranks before this rank had connected.
   if (failure_) server_->Send(rank, {{"type", "failure"}, {"failure", failure_->ToJson()}});
 }
 
 void Coordinator::OnFrame(int rank, const Json& frame) {
-  // A missing or wrong field throws Json's exception, for which the server drops the member.
+  // If a field is missing or has the wrong type, Json throws, and the server drops the member.
   const auto type = frame.at("type").get<std::string>();
   if (type == "heartbeat") return;
   const std::lock_guard lock(mutex_);
-  // Nothing completes after a failure: every rank receives the failure instead of an answer.
+  // After a failure no reservation or gather completes: every rank has been sent the failure
+  // instead of an answer.
   if (failure_ && (type == "reserve" || type == "gather")) return;
   if (type == "reserve") {
     OnReserve(rank, frame);
@@ -135,7 +138,7 @@ void Coordinator::OnFrame(int rank, const Json& frame) {
     events_.AddEvent({rank, frame.at("value")});
   } else if (type == "failure") {
     Failure failure = Failure::FromJson(frame.at("failure"));
-    // Overrides the rank in the message, because the connection is authenticated for this one.
+    // Overrides the rank in the message, because only the connection's rank is authenticated.
     failure.rank = rank;
     OnFailure(std::move(failure));
   } else {

@@ -28,7 +28,7 @@ struct CoordinatorOptions : ControlServerOptions {  // the coordinator sets `wel
   double reserve_timeout_s = 60;  // from the first reservation to the last
 };
 
-// Any thread may call it. A service thread does all I/O.
+// The server side of a rendezvous. Any thread may call it; a service thread does all I/O.
 class Coordinator : private ControlServer::Handler {
  public:
   // Starts listening at once. Throws kInvalidArgument for invalid options.
@@ -42,14 +42,15 @@ class Coordinator : private ControlServer::Handler {
   // kAborted if a rank has failed.
   std::vector<Json> WaitForReservations(Deadline deadline);
 
-  // Returns and removes the oldest event; the values of Done() are events, too. Empty at the
-  // deadline. If no event is left, also empty at once after Close() and, once, after a failure.
-  // Does not throw. Only the newest 4096 log lines are kept; all other events are kept until taken.
+  // Returns and removes the oldest event; the values of Done() are events, too. Returns nothing at
+  // the deadline. If no event is left, also returns nothing, at once, after Close() and (only once)
+  // after a failure. Does not throw. Only the newest 4096 log lines are kept; all other events are
+  // kept until taken.
   std::optional<Event> NextEvent(Deadline deadline);
-  // Number of log lines dropped in favour of newer ones since the last call.
+  // Number of log lines that newer ones have displaced since the last call of this function.
   int64_t TakeDroppedLogLines();
 
-  // Sends to every connected member.
+  // Sends `value` to every connected member.
   void Broadcast(const Json& value);
 
   // Reports a failure that the members cannot detect themselves; ignored after an earlier failure.
@@ -72,7 +73,7 @@ class Coordinator : private ControlServer::Handler {
   Deadline NextAlarm() override;
   void OnAlarm() override;
 
-  // These require mutex_ to be locked.
+  // Handlers that require mutex_ to be locked.
   void OnReserve(int rank, const Json& frame);
   void OnGather(int rank, const Json& frame);
   // Answers a request; returns false for another type of frame.
@@ -93,7 +94,7 @@ class Coordinator : private ControlServer::Handler {
   Deadline reserve_by_ = Deadline::Never();
   EventQueue events_;
   std::optional<Failure> failure_;
-  std::optional<Failure> consequence_;  // the first one, until its cause is known
+  std::optional<Failure> consequence_;  // the first consequence, until its cause is known
   std::set<int> consequence_ranks_;     // ranks that have reported a consequence
   Deadline cause_by_ = Deadline::Never();
   bool unreported_failure_ = false;  // failure_ has not yet ended a NextEvent()

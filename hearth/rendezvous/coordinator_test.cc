@@ -63,7 +63,7 @@ TEST(Coordinator, EventsArriveInOrderWithTheirRank) {
   EXPECT_FALSE(coordinator.NextEvent(Deadline::After(0.01)));
 }
 
-// The validation of a net with a thousand outputs writes a thousand log lines.
+// In a net with a thousand outputs, each validation writes a thousand log lines.
 TEST(Coordinator, EventsAreKeptUnderThousandsOfLogLines) {
   const auto options = TestOptions(1);
   Coordinator coordinator(options);
@@ -213,7 +213,7 @@ TEST(Coordinator, AFailureEndsTheWaitForAnEventOnce) {
   EXPECT_FALSE(coordinator.NextEvent(Deadline::After(60)));
   EXPECT_FALSE(soon.expired());
   EXPECT_TRUE(coordinator.failure());
-  EXPECT_FALSE(coordinator.NextEvent(Deadline::After(0.05)));  // reported once: this call waits
+  EXPECT_FALSE(coordinator.NextEvent(Deadline::After(0.05)));  // was reported once; this waits
   failing.Join();
 }
 

@@ -17,15 +17,15 @@ struct Event {
   Json value;
 };
 
-// Keeps events until they are taken, because decisions depend on them. Keeps only the newest log
-// lines, because there may be many: a net with a thousand outputs writes thousands. Not
-// thread-safe.
+// Events and log lines of members. Events are kept until they are taken, because the driver's
+// decisions depend on them. Of the log lines only the newest are kept, because a net with a
+// thousand outputs writes thousands. Not thread-safe.
 class EventQueue {
  public:
   explicit EventQueue(size_t max_log_lines) : max_log_lines_(max_log_lines) {}
 
   bool empty() const { return events_.empty() && log_lines_.empty(); }
-  // Number of log lines dropped in favour of newer ones since the last call.
+  // Number of log lines that newer ones have displaced since the last call of this function.
   int64_t TakeDropped() { return std::exchange(dropped_, 0); }
 
   void AddEvent(Event event) { events_.push_back({next_++, std::move(event)}); }

@@ -19,9 +19,9 @@ struct Failure {
   std::string host = {};  // host of that rank
   ErrorCode code = ErrorCode::kInternal;
   std::string message = {};  // the rank's own text, or how the rank was lost
-  bool lost = false;         // disconnected or silent, without reporting an error
+  bool lost = false;         // the rank disconnected or fell silent
   int64_t iteration = -1;    // iteration of a training; -1: before the first
-  std::string layer = {};    // empty: not in a layer
+  std::string layer = {};    // empty: the failure was not in a layer
   bool consequence = false;  // the rank only noticed that another one left; see coordinator.cc
 
   // "rank 1 on host h failed: layer conv1: ..." or "rank 1 on host h went away ...".
@@ -29,13 +29,13 @@ struct Failure {
   // True if rank `own` has reported this failure about itself.
   bool IsReportOf(int own) const { return rank == own && !lost; }
 
-  // Shortens a long message.
+  // Shortens `message` if it is too long.
   Json ToJson() const;
   // Missing fields keep their defaults; a field of a wrong type throws Json's exception.
   static Failure FromJson(const Json& json);
 };
 
-// Throws kAborted with Describe()'s text. For waits for another rank that end with a failure.
+// Throws kAborted with Describe()'s text. Used by waits for another rank when the cluster fails.
 [[noreturn]] void ThrowFailure(const Failure& failure);
 
 }  // namespace hearth::rendezvous

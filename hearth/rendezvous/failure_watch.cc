@@ -5,8 +5,8 @@
 namespace hearth::rendezvous {
 
 struct FailureWatch::State {
-  // Locked while callbacks run. Locked before failure_mutex, which callbacks may lock by calling
-  // failure().
+  // Locked while callbacks run. If both mutexes are needed, this one is locked first, because
+  // callbacks may lock failure_mutex by calling failure().
   std::mutex callbacks_mutex;
   std::list<Callback> callbacks;
 
@@ -17,7 +17,8 @@ struct FailureWatch::State {
 FailureWatch::FailureWatch() : state_(std::make_shared<State>()) {}
 
 FailureWatch::Subscription FailureWatch::Subscribe(Callback callback) {
-  // Locked during both steps, because a failure between them would be missed or reported twice.
+  // Locked while checking for a failure and adding the callback, because a failure in between would
+  // be missed or reported twice.
   const std::lock_guard lock(state_->callbacks_mutex);
   Subscription subscription;
   if (const auto known = failure()) {
@@ -62,8 +63,8 @@ void FailureWatch::Subscription::Cancel() noexcept {
   if (!state_) return;
   {
     const std::lock_guard lock(state_->callbacks_mutex);
-    // Locking waits for a running callback. Erasing an element of a list keeps other iterators
-    // valid.
+    // The lock above waits for a running callback. Erasing an element of a list keeps other
+    // iterators valid.
     state_->callbacks.erase(position_);
   }
   state_.reset();

@@ -10,10 +10,12 @@
 
 namespace hearth::rendezvous {
 
-// Stores the first failure and calls its subscribers. Any thread may call it.
+// The first failure of a cluster, and the callbacks to run when it is known. Any thread may call
+// it.
 class FailureWatch {
  public:
-  // A callback must neither subscribe nor destroy a subscription of the same watch.
+  // A function to call at the failure. It must neither subscribe nor destroy a subscription of the
+  // same watch.
   using Callback = std::function<void(const Failure&)>;
 
   // A registered callback (see below). May outlive the watch.

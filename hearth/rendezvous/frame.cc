@@ -55,7 +55,7 @@ int DeepestNesting(std::string_view text) {
   for (size_t at = 0; at < text.size(); ++at) {
     const char c = text[at];
     if (in_string) {
-      // An escaped character, such as a quote, does not end the string.
+      // Skips the character after a backslash, because an escaped quote does not end the string.
       at += c == '\\';
       in_string = c != '"';
     } else if (c == '"') {
@@ -89,8 +89,8 @@ std::optional<Json> FrameReader::Next() {
     const size_t size = length & ~kMoreFollows;
     Require(size <= kMaxFrameBytes, ErrorCode::kDataLoss,
             "a control frame has a length of {} bytes, over the limit of {}", size, kMaxFrameBytes);
-    // A message has only one valid encoding. Otherwise small frames that never end would cost a
-    // client little but this process much.
+    // Only a full frame may have the continuation flag. Otherwise a client could send endless small
+    // frames, which cost it little but cost this process much.
     Require(!more || size == kMaxFrameBytes, ErrorCode::kDataLoss,
             "a control frame of {} bytes has the continuation flag, but is not full", size);
     Require(parts_.size() + size <= kMaxMessageBytes, ErrorCode::kDataLoss,

@@ -14,7 +14,8 @@ using Json = nlohmann::json;
 
 inline constexpr size_t kMaxFrameBytes = 1 << 20;
 inline constexpr size_t kMaxMessageBytes = size_t{256} << 20;  // limit of a reader's memory
-// Limited because Json copies and prints recursively, so deep nesting would overflow the stack.
+// Limit of nested arrays and objects. Json copies and prints recursively, so deeper nesting could
+// overflow the stack.
 inline constexpr int kDeepestNesting = 64;
 
 std::string EncodeU32(uint32_t value);

@@ -101,7 +101,7 @@ void OfferHandshake(Connection& connection, const Credentials& credentials, Iden
                     Deadline deadline) {
   std::string hello(kHelloBytes, '\0');
   connection.Read(hello.data(), hello.size(), deadline);
-  // Checked before anything is sent, so that another program on that port learns nothing.
+  // Checked before this client sends anything, so that another program on that port learns nothing.
   Require(hello.starts_with(kMagic), ErrorCode::kPermissionDenied,
           "{} does not use Hearth's protocol; check host and port", connection.peer());
   const std::string claim = MakeClaim(credentials, hello, RandomBytes(kNonceBytes), identity);
@@ -125,8 +125,8 @@ void AcceptHandshake(Connection& connection, const Credentials& credentials, Ide
   connection.Write(hello, deadline);
   std::string claim(kClaimBytes, '\0');
   connection.Read(claim.data(), claim.size(), deadline);
-  // Throws without sending an answer. A client that knows the token gets a verdict even if it is
-  // rejected.
+  // CheckClaim throws before an answer is sent. A client that knows the token gets a verdict even
+  // if it is rejected.
   const Identity client = CheckClaim(credentials, hello, claim);
   Verdict verdict = Verdict::kAccepted;
   if (client.generation != identity.generation) {

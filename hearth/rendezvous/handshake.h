@@ -43,7 +43,7 @@ struct Identity {
   uint32_t rank = 0;
 };
 
-// The server's answer to a client that knows the token.
+// The server's answer, sent only to a client that knows the token.
 enum class Verdict : uint8_t { kAccepted, kOtherGeneration, kUnknownRank, kRankTaken };
 
 std::string MakeHello(std::string_view nonce);
@@ -52,8 +52,9 @@ std::string MakeClaim(const Credentials& credentials, std::string_view hello,
 std::string MakeVerdict(const Credentials& credentials, std::string_view hello,
                         std::string_view claim, Verdict verdict, uint32_t generation);
 
-// Throws kInvalidArgument if the bytes are not from a Hearth client, kPermissionDenied if the proof
-// is for another token, service or connection (a replay).
+// Checks a client's claim and returns the identity in it. Throws kInvalidArgument if the bytes are
+// not from a Hearth client, kPermissionDenied if the proof is for another token, service or
+// connection (a replay).
 Identity CheckClaim(const Credentials& credentials, std::string_view hello, std::string_view claim);
 
 // Client side. Throws kPermissionDenied if the server rejects the client or fails to authenticate,

@@ -19,7 +19,7 @@ using testing::HasSubstr;
 const std::string kToken(64, '5');
 constexpr Identity kRank1 = {.generation = 3, .rank = 1};
 
-// Errors of both sides of a handshake.
+// Error messages of both sides of a handshake; empty if there was no error.
 struct Outcome {
   std::string client, server;
 };
@@ -136,8 +136,8 @@ TEST(Handshake, ASilentServerTimesOut) {
   EXPECT_EQ(error.code(), ErrorCode::kDeadlineExceeded);
 }
 
-// Tests clients and servers. Each byte arrives in time, but the whole message would take eight
-// seconds.
+// The peer is a client, then a server. It sends each byte in time, but its whole message would take
+// eight seconds.
 TEST(Handshake, TheDeadlineAppliesToPeersThatSendByteByByte) {
   const Credentials credentials(kToken, "feed");
   for (const bool server : {true, false}) {

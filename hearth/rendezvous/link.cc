@@ -10,8 +10,8 @@
 namespace hearth::rendezvous {
 namespace {
 
-// A member with this many unread bytes is considered stuck. A single message is never rejected for
-// its size.
+// Limit of queued bytes: a member that has not read them is considered stuck. A single message may
+// be larger.
 constexpr size_t kMaxWaitingBytes = 8 * kMaxFrameBytes;
 // Seconds until the next attempt to accept; a descriptor may be free by then.
 constexpr double kPauseAfterFailure = 0.25;
@@ -28,7 +28,7 @@ bool Link::Receive() {
   if (!got) return true;
   if (*got == 0) return false;
   std::string_view received(bytes, *got);
-  // Until the claim is complete, stores no byte after it, whatever the client sends.
+  // Stores no byte beyond the claim until the claim is complete, whatever the client sends.
   const size_t to_claim = std::min(received.size(), kClaimBytes - claim_.size());
   claim_.append(received.substr(0, to_claim));
   received.remove_prefix(to_claim);

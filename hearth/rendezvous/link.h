@@ -52,8 +52,8 @@ class Link {
   const std::string& peer() const { return connection_.peer(); }
   const std::string& hello() const { return hello_; }
   Deadline handshake() const { return handshake_; }
-  // Time from which a newer client may replace this one. Clients that finish the handshake quickly
-  // are therefore never replaced.
+  // Time from which the server may drop this client in favour of a newer one. A client that
+  // finishes the handshake earlier is never dropped.
   Deadline replaceable() const { return replaceable_; }
   // Time at which silence counts as a failure: `timeout_s` after the last received byte.
   Deadline silent_after() const { return silent_after_; }
@@ -70,13 +70,13 @@ class Link {
   bool closed_ = false;
   std::string claim_;
   FrameReader frames_;
-  std::string out_;  // bytes from sent_ on are still to be sent
+  std::string out_;  // the bytes from sent_ on are not sent yet
   size_t sent_ = 0;
 };
 
-// Accepts the next client, without sending the hello. Returns null if the client has disconnected,
-// or if none can be accepted, e.g. because no descriptor is free; `accept_again` is then the time
-// of the next attempt.
+// Accepts the next client; does not send the hello. Returns null if the client has disconnected, or
+// if accepting failed, e.g. because no descriptor is free. After a failure, sets `accept_again` to
+// the time of the next attempt.
 std::unique_ptr<Link> AcceptLink(TcpListener& listener, double handshake_s, Deadline* accept_again);
 
 }  // namespace hearth::rendezvous

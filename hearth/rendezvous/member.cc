@@ -11,7 +11,8 @@
 namespace hearth::rendezvous {
 namespace {
 
-// Timeout for requesting the missing ranks after a wait has timed out.
+// Seconds to wait for the names of the missing ranks, which are requested after another wait has
+// timed out.
 constexpr double kRequestTimeout = 1.0;
 
 Connection JoinCluster(const MemberOptions& options, Deadline deadline) {
@@ -71,8 +72,8 @@ void Member::ReadWelcome(Deadline deadline) {
 }
 
 std::vector<Json> Member::Reserve(const Json& info) {
-  // A fallback: the coordinator's limit starts with the first rank's reservation, and its error
-  // names the missing ranks.
+  // A fallback only. The coordinator's limit, which starts with the first rank's reservation,
+  // usually passes earlier, and its error names the missing ranks.
   const Deadline deadline = Deadline::After(reserve_timeout_s_ + heartbeat_timeout_s_);
   const auto infos = Request({{"type", "reserve"}, {"host", options_.host_name}, {"info", info}},
                              "membership", deadline);
@@ -103,7 +104,7 @@ void Member::ReportStep(const GroupStep& step) {
 }
 
 std::optional<std::vector<int>> Member::RanksBehind(const GroupStep& step) {
-  // The name is unique, because the answer to an earlier request may still arrive.
+  // Each request has a unique name, because the answer to an earlier request may still arrive.
   const std::string name = fmt::format("{} {} {}", step.group, step.rank, ++requests_);
   const auto ranks =
       Request({{"type", "absent"}, {"name", name}, {"group", step.group}, {"step", step.step}},
@@ -143,7 +144,8 @@ void Member::SendFailure(Failure failure) noexcept {
   }
 }
 
-// Sends the request and waits until the thread has received `answer`; empty at the deadline.
+// Sends the request and waits until the member's thread has received `answer`; empty at the
+// deadline.
 std::optional<Json> Member::Request(const Json& request, const std::string& answer,
                                     Deadline deadline) {
   // A request that is too large throws here, before an answer is expected.
@@ -190,7 +192,8 @@ void Member::Run() {
     std::optional<Deadline> leave_by;
     silent_after_ = Deadline::After(heartbeat_timeout_s_);
     while (!leave_by || !leave_by->expired()) {
-      // Reads frames first, because the constructor may have received some after the welcome.
+      // Reads the received frames first, because the constructor may have received some after the
+      // welcome.
       while (const auto frame = frames_.Next()) Dispatch(*frame);
       if (leaving_ && !leave_by) leave_by = Deadline::After(heartbeat_timeout_s_);
       if (beat.expired()) {
@@ -239,7 +242,7 @@ void Member::Dispatch(const Json& frame) {
   }
   const std::lock_guard lock(mutex_);
   const auto waiting = answers_.find(answer);
-  // If the wait has timed out, no request is found.
+  // A request whose wait has timed out is no longer in answers_.
   if (waiting != answers_.end()) waiting->second = frame.at(content);
   changed_.notify_all();
 }

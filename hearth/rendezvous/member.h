@@ -39,8 +39,8 @@ struct MemberOptions {
   std::function<void()> on_end;
 };
 
-// Any thread may call it. Waits throw kAborted with the first failure's text if any rank fails or
-// the coordinator is lost.
+// One rank's connection to the coordinator. Any thread may call it. Waits throw kAborted with the
+// first failure's text if any rank fails or the coordinator is lost.
 class Member {
  public:
   // Connects and authenticates within connect_timeout_s. Throws kUnavailable, kDeadlineExceeded,
@@ -62,11 +62,11 @@ class Member {
   // kDeadlineExceeded if the coordinator does not report it.
   std::vector<Json> Reserve(const Json& info);
 
-  // Waits for each rank's value; returns them by rank. Throws kInvalidArgument if another thread is
-  // already waiting for the same name; afterwards the name may be reused. Throws kDeadlineExceeded,
-  // naming the missing ranks.
+  // Gathers one value from each rank under `name`: waits for all ranks and returns their values, by
+  // rank. The name may be reused after that; throws kInvalidArgument if another thread is still
+  // waiting for it. Throws kDeadlineExceeded, naming the missing ranks.
   std::vector<Json> AllGather(const std::string& name, const Json& value, Deadline deadline);
-  // Returns once all ranks have called it with this name. Throws the errors of AllGather.
+  // Returns once all ranks have called Barrier with this name. Throws the errors of AllGather.
   void Barrier(const std::string& name, Deadline deadline) { AllGather(name, nullptr, deadline); }
 
   // Reports that a rank of a group has reached a step. The ranks of a group need not be members.
@@ -75,9 +75,9 @@ class Member {
   // the coordinator does not respond within a second.
   std::optional<std::vector<int>> RanksBehind(const GroupStep& step);
 
-  // Sends an event to the driver (Coordinator::NextEvent). Like all sends below, this waits for at
-  // most heartbeat_timeout_s. It does not throw if the coordinator is lost, because that is a
-  // failure.
+  // Sends an event to the driver (Coordinator::NextEvent). Like all sends below, waits for at most
+  // heartbeat_timeout_s. Does not throw if the coordinator is lost, because the member reports that
+  // as a failure.
   void SendEvent(const Json& value);
   // Sends a log line, which may be dropped if there are many.
   void SendLogLine(const Json& value);

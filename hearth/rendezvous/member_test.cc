@@ -91,7 +91,7 @@ TEST(Member, ASecondWaitForTheSameNameIsRejected) {
   Member member(OptionsOf(options, coordinator.port(), 0));
   const auto wait = [&] {
     const Error error = Thrown([&] { member.Barrier("x", Soon()); });
-    // After the second thread's error, ends the wait of the first thread.
+    // One of the two threads' calls has failed; this ends the wait of the other thread.
     coordinator.Fail(-1, "", "over");
     return error.code();
   };

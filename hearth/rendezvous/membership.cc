@@ -29,7 +29,7 @@ std::string ListNumbers(const std::vector<std::string>& ranks) {
 
 bool Membership::Reserve(int rank, std::string host, Json info) {
   State& member = at(rank);
-  // Keeps the first reservation, because other ranks may already have the list that contains it.
+  // Ignores a second reservation, because other ranks may already have the list with the first one.
   if (member.reserved) return false;
   member.host = std::move(host);
   member.info = std::move(info);
@@ -48,7 +48,7 @@ std::optional<std::vector<Json>> Membership::Gather(int rank, const std::string&
   auto& values = gathers_[name];
   values[rank] = std::move(value);
   if (values.size() < members_.size()) return std::nullopt;
-  // The map is sorted by rank and complete.
+  // `values` has one entry per rank, sorted by rank.
   std::vector<Json> all;
   for (auto& [from, one] : values) all.push_back(std::move(one));
   gathers_.erase(name);

@@ -21,8 +21,9 @@ class Membership {
   // Every rank's info, by rank. May be called only when complete.
   std::vector<Json> Infos() const;
 
-  // If this value was the last, returns the values of all ranks, by rank; the name may then be
-  // reused. If a rank calls again before that, its value is replaced.
+  // Adds a rank's value to the gather `name`. If it was the last one, returns the values of all
+  // ranks, by rank; the name may then be reused. If a rank calls again before that, the new value
+  // replaces its earlier one.
   std::optional<std::vector<Json>> Gather(int rank, const std::string& name, Json value);
 
   void SetDone(int rank) { at(rank).done = true; }

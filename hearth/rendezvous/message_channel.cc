@@ -9,8 +9,9 @@
 namespace hearth::rendezvous {
 namespace {
 
-// Returns a reference for the duration of a call: if another thread calls Close(), the descriptor
-// is closed only after the call, so its number is not reused during it.
+// Returns a shared owner of the connection, for the duration of a call. If another thread calls
+// Close() in the meantime, the descriptor is closed only after the call, so its number is not
+// reused during the call.
 std::shared_ptr<Connection> Open(std::shared_ptr<Connection> connection) {
   Require(connection != nullptr, ErrorCode::kUnavailable, "this process has closed the channel");
   return connection;
@@ -31,7 +32,7 @@ void MessageChannel::Send(const Json& message, std::span<const int> descriptors,
   const std::string frames = EncodeMessage(message);
   const auto connection = Open(this->connection());
   const std::lock_guard lock(sending_);
-  // The first bytes carry the descriptors; the rest is written as usual.
+  // WriteWithDescriptors sends the descriptors with the first bytes; the rest is written below.
   const size_t sent = descriptors.empty() ? 0
                                           : WriteWithDescriptors(*connection, frames, descriptors,
                                                                  Deadline::Never());

@@ -19,16 +19,16 @@
 
 namespace hearth::rendezvous {
 
-// If unauthenticated clients can reach the socket, perform a handshake (handshake.h) on
-// connection() first. One thread receives; any thread may send, End or Close. After an exception
-// the stream is unusable, unless the deadline passed before a message's first byte. kUnavailable
-// means that the peer has closed, or that Close was called.
+// Sends and receives messages. If unauthenticated clients can reach the socket, perform a handshake
+// (handshake.h) on connection() first. One thread receives; any thread may call Send, End or Close.
+// After an exception the stream is unusable, unless the deadline passed before a message's first
+// byte. kUnavailable means that the peer has closed, or that Close was called.
 class MessageChannel {
  public:
   // A message, and the descriptors that were sent with it.
   struct Received {
     Json message;
-    std::vector<Fd> descriptors;  // some are lost if this process reaches its limit
+    std::vector<Fd> descriptors;  // some are lost at this process's descriptor limit
   };
 
   explicit MessageChannel(Connection connection);

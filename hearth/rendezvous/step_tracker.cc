@@ -38,7 +38,7 @@ std::vector<int> StepTracker::RanksBehind(const std::string& group, uint64_t ste
 }
 
 void StepTracker::DropOldest() {
-  // A linear search of 256 groups, which runs once for each new group beyond them.
+  // Searches all groups, of which there are at most 256, once for each new group beyond that limit.
   groups_.erase(std::min_element(groups_.begin(), groups_.end(), [](const auto& a, const auto& b) {
     return a.second.used < b.second.used;
   }));

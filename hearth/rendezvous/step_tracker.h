@@ -20,12 +20,12 @@ struct GroupStep {
 // no sockets or threads; the coordinator synchronises access.
 class StepTracker {
  public:
-  static constexpr size_t kMaxGroups = 256;  // then the least recently used one is dropped
+  static constexpr size_t kMaxGroups = 256;  // beyond, the least recently used is dropped
   static constexpr int kMaxRanks = 1 << 16;
   static constexpr size_t kMaxNameBytes = 64;
 
-  // Throws kInvalidArgument for an invalid rank, a world that differs from earlier reports, or a
-  // name that is too long.
+  // Adds a report. Throws kInvalidArgument for an invalid rank, a world that differs from earlier
+  // reports, or a name that is too long.
   void Record(const GroupStep& report);
   // The ranks that have not reached `step`; empty for an unknown group.
   std::vector<int> RanksBehind(const std::string& group, uint64_t step) const;

@@ -18,7 +18,7 @@ namespace {
 
 using hearth::Deadline;
 
-// Per thread, because there is no ring yet that could store it.
+// Error of this thread's last hearth_ring_open(), which has no ring that could store it.
 thread_local std::string open_error;
 
 // Converts exceptions to a status, because none may propagate into C.

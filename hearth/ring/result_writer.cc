@@ -8,8 +8,8 @@
 namespace hearth::ring {
 namespace {
 
-// Large enough that the overhead of an entry does not matter, and far enough below 2 GiB that int32
-// offsets never overflow.
+// Size at which buffered rows are written: large enough that the overhead of an entry does not
+// matter, and so far below 2 GiB that int32 offsets cannot overflow.
 constexpr size_t kBatchBytes = 1 << 20;
 
 }  // namespace
@@ -36,7 +36,7 @@ bool ResultWriter::Add(std::string_view id, const std::vector<std::span<const fl
 }
 
 bool ResultWriter::WriteRows(Deadline deadline) {
-  // Without rows, a flush sends only the mark.
+  // If there are no rows, Flush() sends only the mark.
   if (ids_.empty()) return true;
   batch::BatchBuilder rows;
   rows.AddString(id_column_, ids_);
@@ -45,7 +45,7 @@ bool ResultWriter::WriteRows(Deadline deadline) {
     output.values = {};
     output.offsets = {0};
   }
-  // Cleared before the write, so that the rows are not written again after an error.
+  // The buffer is cleared before the write, so that its rows are not written again after an error.
   ids_.clear();
   gathered_bytes_ = 0;
   ArrowSchema schema;

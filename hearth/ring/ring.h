@@ -10,15 +10,16 @@ namespace hearth::ring {
 
 inline constexpr size_t kDefaultRingBytes = size_t{32} << 20;
 
-// Descriptors of one side. They are created close-on-exec; clear this for those that a child
-// process is to inherit.
+// Descriptors of one side, created close-on-exec. Clear this flag for the side that a child process
+// is to inherit.
 struct RingEnd {
   Fd memory;
   Fd signal;
 };
 
-// Both sides. The creator must close the end that it does not use once the other process has it,
-// because a side counts as dead when the last copy of its signal descriptor is closed.
+// Both sides of a ring. A side counts as dead when the last copy of its signal descriptor is
+// closed. Therefore the creator must close its copy of the other process's side once that process
+// has it.
 struct RingEnds {
   RingEnd writer;
   RingEnd reader;

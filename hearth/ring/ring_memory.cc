@@ -30,7 +30,7 @@ Fd RingMemory::Create(size_t capacity_bytes) {
           kMinCapacity);
   const size_t capacity = RoundUpToPages(capacity_bytes);
   Fd memory = CreateSharedMemory("hearth-ring", kControlBytes + capacity + WindowOf(capacity));
-  // Temporary: each side creates its own mapping with RingMemory.
+  // A temporary mapping: later, each side maps the memory by its own RingMemory.
   const Mapping page(memory.get(), 0, kControlBytes);
   auto* control = new (page.data()) RingControl();
   control->capacity = capacity;
@@ -46,7 +46,8 @@ RingMemory::RingMemory(const Fd& memory) {
   control_ = Mapping(memory.get(), 0, kControlBytes);
   const size_t bytes = static_cast<size_t>(status.st_size) - kControlBytes;
   capacity_ = control().capacity;
-  // Entry offsets are computed from the capacity, and would wrap if it were too small.
+  // Checks the minimum capacity, too, because offsets of entries are computed from the capacity and
+  // would wrap if it were too small.
   Require(control().magic == kMagic && control().version == kVersion && capacity_ >= kMinCapacity &&
               capacity_ == RoundUpToPages(capacity_) && capacity_ <= bytes &&
               capacity_ + WindowOf(capacity_) == bytes,
@@ -71,8 +72,8 @@ bool RingMemory::HasSpace(uint64_t position, uint64_t released, uint64_t entry_b
   Require(released <= position && Lap(position) - Lap(released) <= 1, ErrorCode::kDataLoss,
           "a ring is damaged: its reader released up to {}, but only {} were written", released,
           position);
-  // In the same lap, unreleased entries are before `position`; in different laps, they are after
-  // it.
+  // If both positions are in the same lap, the unreleased entries are before `position`; else they
+  // are after it.
   return Lap(released) == Lap(position) || OffsetOf(position) + entry_bytes <= OffsetOf(released);
 }
 

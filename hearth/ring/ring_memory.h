@@ -9,9 +9,9 @@
 
 namespace hearth::ring {
 
-// Positions only increase; position % (capacity + window) is the offset in the data. After an entry
-// that ends outside the window, the next position is the window's start again (RingMemory::After).
-// Each group of fields is written by one side only.
+// Control fields of a ring. Positions only increase; position % (capacity + window) is the offset
+// in the data. After an entry that ends outside the window, the next position is the window's start
+// again (RingMemory::After). Each group of fields is written by one side only.
 struct RingControl {
   uint32_t magic;
   uint32_t version;
@@ -33,13 +33,14 @@ struct RingControl {
 };
 static_assert(sizeof(RingControl) <= 4096 && std::atomic<uint64_t>::is_always_lock_free);
 
-// A batch larger than the ring is sent in parts; the last one has kind kBatch.
+// Types of entries. A batch larger than the ring is sent in several entries: the last one has type
+// kBatch, the others kPart.
 enum class EntryKind : uint32_t { kBatch = 1, kFlush = 2, kEnd = 3, kPart = 4 };
 
 // Size limit of a batch, because several copies of it may be in memory during the transfer.
 inline constexpr uint64_t kMaxBatchBytes = uint64_t{4} << 30;
 
-// Precedes every entry; entries are padded to kImageAlignment.
+// A header precedes every entry; entries are padded to kImageAlignment.
 struct EntryHeader {
   uint32_t kind;
   uint32_t reserved;
@@ -64,7 +65,7 @@ class RingMemory {
   RingControl& control() const { return *reinterpret_cast<RingControl*>(control_.data()); }
   // Size of the largest entry, including its header.
   size_t capacity() const { return capacity_; }
-  // Size of the range in which entries start: the capacity, limited to what stays in the CPU's
+  // Size of the window, in which entries start: the capacity, but no more than stays in the CPU's
   // cache.
   size_t window() const { return data_.size() - capacity_; }
 

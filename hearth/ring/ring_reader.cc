@@ -23,7 +23,8 @@ RingEntry RingReader::Next(Deadline deadline) {
     Require(sound, ErrorCode::kDataLoss,
             "a ring is damaged: an entry of kind {} with {} bytes follows {} bytes of a batch",
             static_cast<uint32_t>(entry.kind), entry.image.size(), parts_.size());
-    // Grows as parts arrive, because a size announced by the other process is not trusted.
+    // The buffer grows as parts arrive, because a size announced by the other process is not
+    // trusted.
     parts_.insert(parts_.end(), entry.image.begin(), entry.image.end());
     whole_ = entry.kind == EntryKind::kBatch;
     if (whole_) return {entry.kind, parts_};
@@ -38,7 +39,8 @@ RingEntry RingReader::NextEntry(Deadline deadline) {
   RingControl& control = memory_.control();
   const RingSignal::Outcome outcome =
       signal_.WaitUntil(control.reader_waits, deadline, [this] { return IsReady(); });
-  // Checked before any entry that is still in the ring, because rows before a failure are useless.
+  // Throws before reading any entry that is still in the ring, because rows before a failure are
+  // useless.
   ThrowWriterFailure();
   if (outcome == RingSignal::Outcome::kWoken && !closed_.load()) {
     return EntryAt(control.written.load());
@@ -59,7 +61,7 @@ bool RingReader::IsReady() const {
 // The other side may be faulty, so its values are validated before use.
 RingEntry RingReader::EntryAt(uint64_t written) {
   EntryHeader header;
-  // Copied, because the other process could change the header between a check and its use.
+  // Copies the header, because the other process could change it between a check and its use.
   std::memcpy(&header, memory_.At(position_), sizeof(header));
   const bool known = header.kind >= static_cast<uint32_t>(EntryKind::kBatch) &&
                      header.kind <= static_cast<uint32_t>(EntryKind::kPart);

@@ -17,10 +17,10 @@ namespace hearth::ring {
 // An entry, valid until the reader's next call.
 struct RingEntry {
   EntryKind kind;
-  std::span<const std::byte> image;  // of a batch, in the ring or in a buffer; not validated
+  std::span<const std::byte> image;  // of a batch, not validated; in the ring or in a buffer
 };
 
-// One thread reads; any thread may call Close().
+// The reading side. One thread reads; any thread may call Close().
 class RingReader {
  public:
   explicit RingReader(RingEnd end);

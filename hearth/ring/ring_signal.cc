@@ -10,8 +10,8 @@
 namespace hearth::ring {
 
 void RingSignal::Notify(std::atomic<uint32_t>& peer_waits) {
-  // In the common case the peer is awake, and the plain load suffices. The exchange ensures that
-  // only one byte is sent per sleep.
+  // If the peer is awake, the common case, the plain load suffices. The exchange ensures that only
+  // one byte is sent per sleep.
   if (peer_waits.load() == 0 || peer_waits.exchange(0) == 0) return;
   const char byte = 1;
   // Ignores errors: a full buffer means that wake-ups are already pending, and a waiting peer

@@ -46,7 +46,8 @@ bool RingWriter::WriteRows(const ArrowImage& rows, int64_t begin, int64_t count,
   return true;
 }
 
-// Builds the image outside the ring, because an image must be contiguous.
+// Builds the image in a buffer and sends it in parts, because an image must be contiguous and this
+// one is larger than the ring.
 bool RingWriter::WriteParts(const ArrowImage& rows, int64_t begin, int64_t count,
                             Deadline deadline) {
   const size_t bytes = rows.ImageBytes(begin, count);

@@ -20,10 +20,10 @@ class ChunksImage;
 
 namespace hearth::ring {
 
-// One thread writes; any thread may call Close(). The Write calls wait for space. They return false
-// once the reader needs no more rows, and throw kUnavailable if the reader died, kDeadlineExceeded
-// if it has not freed enough space by the deadline, kAborted after Close(). If a writer is
-// destroyed before WriteEnd(), its reader fails as if the process had died.
+// The writing side. One thread writes; any thread may call Close(). The Write calls wait for space.
+// They return false once the reader needs no more rows, and throw kUnavailable if the reader died,
+// kDeadlineExceeded if it has not freed enough space by the deadline, kAborted after Close(). If a
+// writer is destroyed before WriteEnd(), its reader fails as if the process had died.
 class RingWriter {
  public:
   explicit RingWriter(RingEnd end, size_t block_bytes = size_t{4} << 20);

@@ -46,7 +46,7 @@ std::vector<Setting> OfRunning() {
       {.name = "on_nan",
        .flag = "onNaN",
        .field = &Settings::on_nan,
-       // The default is Caffe's behaviour.
+       // Continues by default, as Caffe does.
        .help = "a loss that is not a number: stop, or continue with a warning",
        .values = {"stop", "continue"}},
       {.name = "on_other_rows",
@@ -57,7 +57,7 @@ std::vector<Setting> OfRunning() {
       {.name = "connection",
        .flag = "connection",
        .field = &Settings::connection,
-       // CaffeOnSpark's two values; HEARTH_TRANSPORT selects other transports.
+       // These are CaffeOnSpark's two values; HEARTH_TRANSPORT selects other transports.
        .help = "transport between hosts: infiniband uses RDMA if every host has an active device, "
                "else tcp; ethernet uses tcp",
        .values = {"ethernet", "infiniband"}},
@@ -88,7 +88,7 @@ std::vector<Setting> OfRunning() {
   };
 }
 
-// Returns nothing unless the whole text is the number.
+// Parses a number; returns nothing unless `text` is a number as a whole.
 template <typename Number>
 std::optional<Number> ParseNumber(const std::string& text) {
   Number number{};
@@ -111,7 +111,7 @@ std::optional<InvalidRowLimit> ParseInvalidRowLimit(const std::string& text) {
     return rows ? std::optional(InvalidRowLimit{.rows = *rows}) : std::nullopt;
   }
   const auto fraction = ParseNumber<double>(text);
-  // Also false for NaN, which from_chars accepts.
+  // The comparison is false for NaN, too, which from_chars accepts.
   if (!fraction || !(*fraction >= 0 && *fraction <= 1)) return std::nullopt;
   return InvalidRowLimit{.fraction = *fraction};
 }

@@ -11,8 +11,8 @@
 
 namespace hearth {
 
-// Replaces accept4 in tests by a version with injected errors. Include it in only one file of a
-// program. Thread-safe.
+// Replaces accept4() by a version that fails with the errors that a test injects. Include this file
+// in only one file of a program. Thread-safe.
 class FailingAccept {
  public:
   // The next calls fail with these errors, in order.
@@ -33,7 +33,7 @@ class FailingAccept {
     return errors_.size();
   }
 
-  // The error for this call; 0 for none.
+  // Takes the error for this call of accept4(); 0 if the call is to succeed.
   static int Next() {
     const std::lock_guard lock(mutex_);
     if (errors_.empty()) return 0;
@@ -44,12 +44,13 @@ class FailingAccept {
 
  private:
   static inline std::mutex mutex_;
-  static inline std::vector<int> errors_;  // in reverse order
+  static inline std::vector<int> errors_;  // the next error is last
 };
 
 }  // namespace hearth
 
-// If the call fails, the connection stays in the queue, as it does when descriptors run out.
+// An injected error leaves the connection in the queue, as the kernel does when descriptors run
+// out.
 extern "C" int accept4(int fd, sockaddr* address, socklen_t* size, int flags) {
   if (const int error = hearth::FailingAccept::Next()) {
     errno = error;

@@ -20,7 +20,7 @@ inline Error Thrown(const std::function<void()>& call) {
   return {ErrorCode::kInternal, "nothing was thrown"};
 }
 
-// Returns only the code of that Error.
+// Returns only the code of the Error that the call throws.
 inline ErrorCode CodeOf(const std::function<void()>& call) { return Thrown(call).code(); }
 
 }  // namespace hearth

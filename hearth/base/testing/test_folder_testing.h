@@ -28,7 +28,7 @@ class ProcessFolder {
   ProcessFolder(const ProcessFolder&) = delete;
   ProcessFolder& operator=(const ProcessFolder&) = delete;
 
-  // Ends with '/'.
+  // The folder's path, which ends with '/'.
   const std::string& path() const { return path_; }
 
  private:

@@ -9,16 +9,16 @@
 namespace hearth::dataset {
 namespace {
 
-// Small, because training cannot start before the first window is complete: rows may be images, of
-// which Spark produces only hundreds per second.
+// Rows in the first window. Small, because training cannot start before this window is complete:
+// rows may be images, of which Spark produces only hundreds per second.
 constexpr int64_t kFirstWindow = 64;
-constexpr int kDoublings = 8;  // to 16,384 rows
+constexpr int kDoublings = 8;  // 64 << 8 = 16,384 rows
 constexpr int64_t kLargestWindow = kFirstWindow << kDoublings;
 // Windows double from 64 to 8,192 rows, 64 (2^8 - 1) rows in total; all later windows have 16,384.
 constexpr int64_t kRowsBeforeLargest = kFirstWindow * ((1 << kDoublings) - 1);
 
-// Hashes the complement of the epoch: otherwise the two hashes would cancel out if the seed equals
-// the epoch.
+// Hashes the complement of `epoch`, because two hashes of equal numbers would cancel out if the
+// seed equals the epoch.
 uint64_t EpochKey(uint64_t seed, int64_t epoch) {
   return MixBits(seed) ^ MixBits(~static_cast<uint64_t>(epoch));
 }

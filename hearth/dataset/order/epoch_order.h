@@ -23,8 +23,8 @@ ShuffleMode ShuffleOf(std::string_view name);
 // Seed for the random numbers of one row in one epoch; does not depend on the rank that reads it.
 uint64_t RowSeed(uint64_t seed, int64_t epoch, int64_t partition, int64_t row);
 
-// Determined by (rows, seed, epoch, shuffle) alone. In epoch 0 of kWindow, only the rows up to the
-// end of the current window must be known. Not thread-safe.
+// Order of one epoch, determined by (rows, seed, epoch, shuffle) alone. In epoch 0 of kWindow, only
+// the rows up to the end of the current window must be known. Not thread-safe.
 class EpochOrder {
  public:
   EpochOrder(ShuffleMode shuffle, uint64_t seed, int64_t epoch);
@@ -48,7 +48,7 @@ class EpochOrder {
   ShuffleMode shuffle_;
   uint64_t seed_;
   int64_t epoch_;
-  // Built for `rows_` rows.
+  // The order of rows_ rows, for which it was last computed.
   int64_t rows_ = -1;
   std::optional<ShuffledOrder> blocks_;
   std::optional<Permutation> permutation_;
@@ -57,7 +57,8 @@ class EpochOrder {
   std::vector<int32_t> window_order_;
 };
 
-// For each of `rows` rows: whether it is at one of the first `count` positions of an epoch.
+// Returns a flag for each of `rows` rows: true if the row is at one of the first `count` positions
+// of the epoch.
 std::vector<bool> RowsBefore(int64_t count, int64_t rows, EpochOrder order);
 
 }  // namespace hearth::dataset

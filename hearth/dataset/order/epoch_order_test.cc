@@ -72,7 +72,8 @@ TEST(EpochOrder, FullShuffleNeedsAllRows) {
   EXPECT_EQ(EpochOrder(ShuffleMode::kNone, 9, 1).RowsNeeded(5), 6);
 }
 
-// If all orders are equally likely, a row moves by a third of all rows on average.
+// In a uniformly random order, a row is on average a third of all rows away from its original
+// position.
 TEST(EpochOrder, FullShuffleMixesAllRows) {
   constexpr int64_t kRows = 100000;
   const std::vector<int64_t> order = OrderOf(ShuffleMode::kFull, 4, 0, kRows);

@@ -15,8 +15,8 @@ uint64_t MixBits(uint64_t value) {
 
 Permutation::Permutation(int64_t size, uint64_t key)
     : size_(static_cast<uint64_t>(size)),
-      // Two equal halves; at least 6 bits each, because a narrower network mixes small ranges
-      // badly.
+      // The network's two halves have equal widths of at least 6 bits, because a narrower network
+      // mixes small ranges badly.
       half_bits_(std::max(6, (static_cast<int>(std::bit_width(size_)) + 1) / 2)),
       half_mask_((uint64_t{1} << half_bits_) - 1) {
   // Keys are odd, because multiplication by an even number would lose bits of the other half.
@@ -37,7 +37,7 @@ uint64_t Permutation::Permute(uint64_t value) const {
 }
 
 // Values outside [0, size) are permuted again (cycle walking). Each cycle of the permutation
-// returns to [0, size), and it reaches each number there from exactly one start.
+// returns to [0, size), and each number in that range is reached from exactly one start.
 int64_t Permutation::At(int64_t position) const {
   auto value = static_cast<uint64_t>(position);
   do {

@@ -12,7 +12,7 @@ namespace hearth::dataset {
 // Derives keys and random streams from seeds. Every input bit affects every output bit.
 uint64_t MixBits(uint64_t value);
 
-// The same (size, key) gives the same order on every machine. Immutable.
+// A permutation of [0, size), the same on every machine for the same (size, key). Immutable.
 class Permutation {
  public:
   Permutation(int64_t size, uint64_t key);
@@ -31,8 +31,8 @@ class Permutation {
   std::array<uint64_t, kRounds> keys_;
 };
 
-// Shuffles a few thousand items by a counter-based generator: the order depends on key and size
-// only.
+// Shuffles a few thousand items. The order depends only on the key and the number of items, because
+// the random numbers come from a counter.
 template <typename T>
 void Shuffle(uint64_t key, std::vector<T>* items) {
   for (size_t left = items->size(); left > 1; --left) {

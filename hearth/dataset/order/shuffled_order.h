@@ -21,7 +21,7 @@ class ShuffledOrder {
   ShuffledOrder(int64_t rows, uint64_t seed, uint64_t epoch);
 
   // Returns the row at `position`; a bijection of [0, rows). Fast if positions ascend, because each
-  // change of window shuffles the new one.
+  // change to another window shuffles that window.
   int64_t At(int64_t position) {
     if (position / kWindowRows != window_) MakeWindow(position / kWindowRows);
     return order_[static_cast<size_t>(position % kWindowRows)];
@@ -32,9 +32,9 @@ class ShuffledOrder {
 
   int64_t rows_;
   uint64_t key_;
-  Permutation blocks_;  // of full blocks; the rows after them stay at the end
+  Permutation blocks_;  // order of full blocks; other rows stay at the end
   int64_t window_ = -1;
-  std::vector<int64_t> order_;  // of the current window's rows
+  std::vector<int64_t> order_;  // the current window's rows, shuffled
 };
 
 }  // namespace hearth::dataset

@@ -90,7 +90,7 @@ TEST(FeedLoad, TenMillionRowsThroughARingTakeNoMemory) {
   EXPECT_EQ(taken.sum, kLoadRows * (kLoadRows - 1) / 2);
   EXPECT_GT(taken.most_memory, 0);
   EXPECT_LT(taken.most_memory - before, 16 * kMegabyte);
-  // Mainly the ring, which both sides map.
+  // Most of these pages belong to the ring, which both sides map.
   EXPECT_LT(ResidentFileBytes() - mapped_before, 5 * static_cast<int64_t>(kRingBytes));
 }
 
@@ -109,7 +109,7 @@ TEST(FeedLoad, TenMillionRowsInTwoEpochsOfASpoolTakeLittleMemory) {
     EXPECT_EQ(taken.rows, kLoadRows);
     EXPECT_EQ(taken.sum, kLoadRows * (kLoadRows - 1) / 2);
     EXPECT_LT(taken.most_memory - before, 16 * kMegabyte);
-    // The resident part of the file's 120 MB, and the ring's pages.
+    // These are the resident part of the spool's 120 MB and the pages of the ring.
     EXPECT_LT(taken.most_mapped - mapped_before, 60 * kMegabyte);
     if (epoch == 0) source.NextEpoch();
   }

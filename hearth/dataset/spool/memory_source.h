@@ -8,7 +8,7 @@
 
 namespace hearth::dataset {
 
-// Delivers batches that are already in memory, in the same order in every epoch.
+// A source of batches that are already in memory, in the same order in every epoch.
 class MemorySource : public MinibatchSource {
  public:
   explicit MemorySource(std::vector<std::shared_ptr<const batch::BatchView>> batches)

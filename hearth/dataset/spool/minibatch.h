@@ -26,10 +26,10 @@ struct Minibatch {
   }
 };
 
-// Delivers every row once per epoch. One consumer thread. Next and NextEpoch may wait for the
-// feeder, at most the implementation's `timeout_s` for each of its batches. They throw
-// kDeadlineExceeded after `timeout_s`, the feeder's error, kUnavailable if the feeder died, and
-// kAborted once stopped.
+// A source of minibatches that delivers every row once per epoch. Used by one consumer thread. Next
+// and NextEpoch may wait for the feeder, at most the implementation's `timeout_s` for each of its
+// batches. They throw kDeadlineExceeded after `timeout_s`, the feeder's error, kUnavailable if the
+// feeder died, and kAborted once stopped.
 class MinibatchSource {
  public:
   virtual ~MinibatchSource() = default;

@@ -78,8 +78,9 @@ Source OpenStreamed(ring::RingEnd ring, double timeout_s) {
   return source;
 }
 
-// Sends rows 0, 1, 2, ... in batches of these sizes, then a flush mark. With `each_epoch`, repeats
-// this until the reader closes the ring, else ends the stream after it.
+// A feeder that sends rows 0, 1, 2, ... in batches of these sizes, then a flush mark. With
+// `each_epoch`, it repeats this until the reader closes the ring; otherwise it ends the stream
+// after the first time.
 class Feeder {
  public:
   Feeder(ring::RingEnd ring, std::vector<int> batch_sizes, bool each_epoch)
@@ -211,7 +212,7 @@ INSTANTIATE_TEST_SUITE_P(All, MinibatchSourceTest,
                          ::testing::Values(kMemory, kRing, kRoundRobin, kSlice, kSpool, kStreamed),
                          NameOfSource);
 
-// Implementations that wait for a feeder.
+// Tests of the implementations that wait for a feeder.
 class FedSourceTest : public ::testing::TestWithParam<Implementation> {
  protected:
   FedSourceTest() : FedSourceTest(ring::CreateRing(64 << 10)) {}
@@ -219,7 +220,7 @@ class FedSourceTest : public ::testing::TestWithParam<Implementation> {
       : writer_(std::make_unique<ring::RingWriter>(std::move(ends.writer))),
         reader_(std::move(ends.reader)) {}
 
-  // Reads more rows than there are.
+  // Returns the error of a source that is asked for more rows than the feeder sends.
   Error ReadError(double timeout_s) {
     return Thrown([&] {
       const Source source = GetParam().open(std::move(reader_), timeout_s);

@@ -23,7 +23,7 @@ bool RingSource::Advance() {
   batch_ = batch::CopyBatch(entry.image);
   row_ = 0;
   reader_.Release();
-  // Repeats, because a batch may have no rows.
+  // Reads the next entry if this batch has no rows.
   return Advance();
 }
 

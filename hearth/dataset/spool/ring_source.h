@@ -10,9 +10,9 @@
 
 namespace hearth::dataset {
 
-// A flush mark ends an epoch: Next() fills a minibatch across batches but not across the mark, then
-// returns 0 rows until NextEpoch(). Rows are copied out of the ring, so a minibatch may be larger
-// than the ring.
+// A source of a ring's rows. A flush mark ends an epoch: Next() fills a minibatch across batches
+// but not across the mark, then returns 0 rows until NextEpoch(). Rows are copied out of the ring,
+// so a minibatch may be larger than the ring.
 class RingSource : public MinibatchSource {
  public:
   // `timeout_s` bounds each wait for the feeder's next entry.

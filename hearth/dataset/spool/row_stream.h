@@ -7,13 +7,14 @@
 
 namespace hearth::dataset {
 
-// Thread-safe. DigestOf and DigestUpTo wait for the rows and throw the errors of MinibatchSource.
+// The rows that a feeder sends to this process. Thread-safe. DigestOf and DigestUpTo wait for the
+// rows and throw the errors of MinibatchSource.
 class RowStream {
  public:
   virtual ~RowStream() = default;
 
-  // A number of rows and the hash that identifies them. With 0 rows, they were not counted, and the
-  // hash identifies the whole stream.
+  // A number of rows and the hash that identifies them. If `rows` is 0, the rows were not counted,
+  // and the hash identifies the whole stream.
   struct Digest {
     int64_t rows;
     uint64_t hash;

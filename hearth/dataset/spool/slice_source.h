@@ -10,11 +10,12 @@
 
 namespace hearth::dataset {
 
-// An epoch is one pass over the range; NextEpoch() returns to its first row.
+// A range of a spool's rows. An epoch is one pass over the range; NextEpoch() returns to its first
+// row.
 class SliceSource : public MinibatchSource {
  public:
-  // Waits until the spool is complete; throws the errors of Spool::WaitComplete. The range is
-  // initially empty.
+  // Starts with an empty range. Waits until the spool is complete; throws the errors of
+  // Spool::WaitComplete.
   explicit SliceSource(std::shared_ptr<Spool> spool)
       : spool_(std::move(spool)), rows_(spool_->WaitComplete()) {}
 

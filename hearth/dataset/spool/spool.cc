@@ -46,10 +46,10 @@ void Spool::Drain() {
     lock.unlock();
     changed_.notify_all();
     reader_.Close();
-    // Done after the ring is closed, so that the feeder does not wait until the rows are hashed.
+    // Hashes the rest only after the ring is closed, so that the feeder does not wait for it.
     HashTo(starts_.size(), false);
   } catch (...) {
-    // Readers' waits rethrow the exception, because this thread has no caller.
+    // Stores the exception for readers, whose waits rethrow it, because this thread has no caller.
     const std::lock_guard lock(mutex_);
     error_ = std::current_exception();
   }
@@ -76,7 +76,8 @@ void Spool::Store(std::span<const std::byte> image) {
   if (all_but_this && stored.file_bytes() == 0) HashTo(batches, false);
 }
 
-// While a request exists, the drain stops hashing after its current batch.
+// A pending request for a digest. While one exists, the drain stops hashing after its current
+// batch.
 class Spool::DigestRequest {
  public:
   explicit DigestRequest(Spool* spool) : spool_(spool) { Add(1); }
@@ -93,8 +94,9 @@ class Spool::DigestRequest {
   Spool* const spool_;
 };
 
-// Called by the drain thread; hashes one batch. Returns false if there is no batch to hash or
-// another thread is hashing; the drain then waits for rows and tries again after receiving some.
+// Called by the drain thread while no rows arrive; hashes one batch. Returns false if there is no
+// batch to hash or another thread is hashing; the drain then waits for rows and tries again after
+// receiving some.
 bool Spool::HashWhileIdle() {
   std::unique_lock lock(mutex_);
   if (hashed_ == starts_.size() || stopped_ || hashing_ || digest_requests_ > 0) return false;
@@ -117,8 +119,8 @@ void Spool::HashTo(size_t batches, bool for_digest) {
 void Spool::HashNext(std::unique_lock<std::mutex>& lock) {
   const BatchView& batch = *starts_[hashed_].batch;
   uint64_t hash = starts_[hashed_].hash = hash_;
-  // Replaces the lock, which readers need. The vector may grow in the meantime, but the batch does
-  // not move.
+  // hashing_ reserves the batch for this thread, so that the lock, which readers need, can be
+  // released. The vector may grow in the meantime, but the batch does not move.
   hashing_ = true;
   lock.unlock();
   std::exception_ptr failure;
@@ -132,7 +134,8 @@ void Spool::HashNext(std::unique_lock<std::mutex>& lock) {
   hashing_ = false;
   changed_.notify_all();
   if (failure != nullptr) std::rethrow_exception(failure);
-  // Neither is set after an error, so a later call hashes the batch again.
+  // hash_ and hashed_ change only after success, so after an error a later call hashes the batch
+  // again.
   hash_ = hash;
   ++hashed_;
 }

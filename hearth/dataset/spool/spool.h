@@ -28,9 +28,9 @@ struct SpoolOptions {
   uint64_t resident_bytes = uint64_t{256} << 20;
 };
 
-// Any thread may read. Waits throw kDeadlineExceeded after options.timeout_s, kAborted after
-// Stop(), or the error that stopped the drain: the feeder's error, kUnavailable if the feeder died,
-// kResourceExhausted for a full disk. Destruction closes the ring.
+// All rows of one ring. Any thread may read. Waits throw kDeadlineExceeded after options.timeout_s,
+// kAborted after Stop(), or the error that stopped the drain: the feeder's error, kUnavailable if
+// the feeder died, kResourceExhausted for a full disk. Destruction closes the ring.
 class Spool : public RowStream {
  public:
   Spool(ring::RingEnd ring, const SpoolOptions& options);
@@ -47,11 +47,11 @@ class Spool : public RowStream {
   // Also stops the drain.
   void Stop() override;
 
-  // Rolling hash of row_hash.h. Waits for the rows, hashes those that are not yet hashed, and also
-  // throws the errors of SpilledBatches::CheckFiles().
+  // Digests by the rolling hash of row_hash.h. Both calls wait for the rows and hash those that are
+  // not yet hashed; they also throw the errors of SpilledBatches::CheckFiles().
   Digest DigestOf(int64_t rows) override;
   Digest DigestUpTo(const Minibatch::Row& row) override;
-  // Has no effect, because all rows arrive, starting with the first one.
+  // Has no effect: a spool always receives all rows, from the first one on.
   void BeginAt(int64_t) override {}
 
   // The row at `position` in arrival order, 0 <= position < rows; may be called only after
@@ -91,13 +91,14 @@ class Spool : public RowStream {
   std::mutex mutex_;
   std::condition_variable changed_;
   size_t arrived_ = 0;  // batches visible to readers
-  // Immutable once complete: each batch that has rows, and the batch of every kStride-th row.
+  // Immutable once the spool is complete: the start of each batch that has rows, and the batch of
+  // every kStride-th row.
   std::vector<Start> starts_;
   std::vector<uint32_t> strides_;
   int64_t rows_ = 0;
   size_t hashed_ = 0;   // number of hashed batches in starts_
-  uint64_t hash_ = 0;   // hash of their rows
-  uint64_t bytes_ = 0;  // bytes of their rows, including values in other files
+  uint64_t hash_ = 0;   // hash of the hashed rows
+  uint64_t bytes_ = 0;  // bytes of the hashed rows, including values in other files
   bool complete_ = false, stopped_ = false;
   bool hashing_ = false;     // a thread is hashing a batch
   int digest_requests_ = 0;  // threads waiting for a digest, which have priority

@@ -13,8 +13,8 @@ int64_t SpoolSource::Next(int64_t max_rows, Minibatch* out) {
   out->keep_alive.push_back(spool_);
   if (epoch_ == 0) {
     TakeArriving(max_rows, out);
-    // A short minibatch is the last one: reports a file that changed during the epoch before the
-    // epoch ends.
+    // A short minibatch is the epoch's last one, so this reports a file that changed during the
+    // epoch.
     if (out->size() < max_rows) spool_->CheckFiles();
     spool_->CountRead(out->size());
     return out->size();
@@ -29,8 +29,8 @@ int64_t SpoolSource::Next(int64_t max_rows, Minibatch* out) {
   return out->size();
 }
 
-// Shuffled rows are spread over the spool: reading small rows would incur one cache miss after
-// another. Prefetching all rows of the minibatch overlaps the misses.
+// Prefetches all rows of a minibatch, so that their cache misses overlap: shuffled rows are spread
+// over the spool, and each small row would otherwise incur a separate miss.
 void SpoolSource::Prefetch(const Minibatch& minibatch) {
   for (const Minibatch::Row& row : minibatch.rows) {
     for (const batch::ColumnView& column : row.batch->columns()) column.PrefetchEntry(row.index);

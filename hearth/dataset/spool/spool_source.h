@@ -17,7 +17,8 @@ struct ReplayOptions {
   uint64_t seed = 0;
 };
 
-// Delivers every row exactly once per epoch. Several sources may share one spool.
+// A source of a spool's rows that delivers each row exactly once per epoch. Several sources may
+// share one spool.
 class SpoolSource : public MinibatchSource {
  public:
   SpoolSource(std::shared_ptr<Spool> spool, ReplayOptions options);
@@ -34,10 +35,10 @@ class SpoolSource : public MinibatchSource {
   std::shared_ptr<Spool> spool_;
   ReplayOptions options_;
   int64_t epoch_ = 0;
-  // In the first epoch: position of the next row.
+  // Used in the first epoch: position of the next row.
   size_t batch_ = 0;
   int64_t row_ = 0;
-  // In later epochs.
+  // Used in later epochs.
   int64_t rows_ = 0;
   int64_t position_ = 0;
   std::optional<ShuffledOrder> order_;

@@ -59,7 +59,7 @@ void StreamedSource::Read(int64_t first_epoch) {
   changed_.notify_all();
 }
 
-// The order of rows in a window does not depend on earlier windows.
+// Reads a window and shuffles its rows. Their order does not depend on earlier windows.
 std::shared_ptr<StreamedSource::Window> StreamedSource::ReadWindow(int64_t epoch, int64_t number) {
   auto window = std::make_shared<Window>();
   window->epoch = epoch;

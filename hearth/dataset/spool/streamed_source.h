@@ -27,23 +27,24 @@ struct StreamedOptions {
   uint64_t window_bytes = uint64_t{64} << 20;
   // Limit of each wait for the feeder's next rows.
   double timeout_s = 3600;
-  // Hash that identifies the rows, supplied by the sender.
+  // Hash that identifies the stream's rows, supplied by the sender.
   uint64_t hash = 0;
 };
 
-// Rows that a feeder sends. It starts with the requested epoch and sends whole epochs, each
-// followed by a flush mark. The order of the rows depends on the order in which they arrive, the
-// seed and the epoch. Used by one consumer thread. Throws the feeder's error, or kUnavailable if
-// the feeder died.
+// A stream of rows from a feeder. The feeder starts with the requested epoch and sends whole
+// epochs, each followed by a flush mark. The order of the rows depends on the order in which they
+// arrive, the seed and the epoch. Used by one consumer thread. Throws the feeder's error, or
+// kUnavailable if the feeder died.
 class StreamedSource : public MinibatchSource, public RowStream {
  public:
-  // `ask` tells the feeder to start with an epoch; BeginAt() calls it once.
+  // `ask(epoch)` tells the feeder with which epoch to start. Only the first call of BeginAt() calls
+  // it.
   StreamedSource(ring::RingEnd ring, const StreamedOptions& options,
                  std::function<void(int64_t)> ask);
   ~StreamedSource() override;
 
-  // Waits for BeginAt(), without a deadline, until Stop(). Returns no rows in epochs before the one
-  // that BeginAt() sets.
+  // Waits for BeginAt() or Stop(), without a deadline. Returns no rows in epochs before the one
+  // that was passed to BeginAt().
   int64_t Next(int64_t max_rows, Minibatch* out) override;
   void NextEpoch() override { ++epoch_; }
   int64_t epoch() const override { return epoch_; }

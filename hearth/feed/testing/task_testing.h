@@ -15,7 +15,7 @@
 
 namespace hearth::feed {
 
-// Records the messages it receives; thread-safe.
+// Records the messages that are sent to it; thread-safe.
 class RecordedMessages {
  public:
   Send send() {
@@ -24,7 +24,7 @@ class RecordedMessages {
       messages_.push_back(message);
     };
   }
-  // All messages, or only those with this event or operation.
+  // All messages, or only those whose event or operation is `name`.
   std::vector<nlohmann::json> all(const std::string& name = "") const {
     const std::lock_guard lock(mutex_);
     std::vector<nlohmann::json> found;

@@ -15,8 +15,8 @@
 
 namespace hearth::formats {
 
-// Value i consists of sizes[i] equal letters, which differ from those of its neighbours. The
-// destructor deletes the file.
+// A file of values and its mapping. Value i consists of sizes[i] equal letters; neighbouring values
+// have different letters. The destructor deletes the file.
 class ValuesInFile {
  public:
   explicit ValuesInFile(const std::vector<size_t>& sizes) {

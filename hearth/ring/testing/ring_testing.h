@@ -33,7 +33,8 @@ inline bool WriteNumbers(RingWriter& writer, int32_t first, int32_t count,
   return WriteRows(writer, rows, deadline);
 }
 
-// Both sides in one process. Destroying one looks to the other as if its process had died.
+// Both sides of a ring in one process. To each side, the destruction of the other looks like the
+// death of the other's process.
 class RingTest : public ::testing::Test {
  protected:
   void Open(size_t capacity, size_t block = size_t{4} << 20) {
