@@ -112,7 +112,7 @@ def test_closed_port_is_a_connection_error(token):
 
 
 def test_invalid_values_are_value_errors(coordinator):
-    with pytest.raises(ValueError, match="world 0"):
+    with pytest.raises(ValueError, match="world is 0"):
         Coordinator(world=0, token=new_token())
     with pytest.raises(ValueError, match="64 hex digits"):
         Coordinator(world=1, token="5ec2e7")
