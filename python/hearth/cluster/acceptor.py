@@ -78,7 +78,7 @@ class Acceptor:
                 return
             peer = Channel(sock, who)
         finally:
-            sock.close()  # no effect once the channel owns it
+            sock.close()  # no effect once the channel owns the socket
         try:
             with self._lock:
                 self._unauthenticated[peer] = None
@@ -97,7 +97,7 @@ class Acceptor:
     def _end_oldest(self) -> None:
         for oldest in self._unauthenticated:
             del self._unauthenticated[oldest]
-            oldest.end()  # fails its thread's handshake; the thread closes it
+            oldest.end()  # fails the handshake in its thread, which closes it
             return
 
     def _serve(self, peer: Channel, who: str) -> None:

@@ -36,7 +36,7 @@ class _Submitted:
 
 
 class Engine:
-    """Connected to the other ranks until close().
+    """This rank's engine, connected to the other ranks until close().
 
     Attributes:
         rank, size: this process's rank, and the number of ranks.

@@ -13,7 +13,7 @@ _numbers: defaultdict[tuple[str, int], Iterator[int]] = defaultdict(itertools.co
 
 
 def of_operation(kind: str, name: str | None, set_id: int) -> str:
-    """The name by which ranks match an operation, which includes its kind.
+    """The name by which ranks match an operation; it includes the operation's kind.
 
     Ranks must submit unnamed operations of a process set in the same order.
     """
@@ -23,7 +23,8 @@ def of_operation(kind: str, name: str | None, set_id: int) -> str:
 
 
 def forget() -> None:
-    """Resets the numbers, as all ranks do when they connect."""
+    """Restarts the numbers of unnamed operations and of joins; all ranks call it when they
+    connect."""
     global _joins
     _joins = 0
     _numbers.clear()

@@ -36,7 +36,8 @@ class Exchange:
 
     @property
     def has_ended(self) -> bool:
-        """Whether it failed because the member that runs its rendezvous has ended."""
+        """Whether the member that runs the rendezvous of these members has ended, so that
+        operations fail."""
         return self._ranks is not None and self._ranks.rendezvous_ended
 
     def close(self) -> None:

@@ -22,7 +22,7 @@ def main() -> int:
 
 
 def _end_with_jvm() -> None:
-    """Ends with the JVM: standard input is a pipe without data, which closes when the JVM ends.
+    """Ends this process once the JVM ends, which closes standard input, a pipe without data.
 
     All work depends on that JVM or on this process, so no cleanup is needed.
     """

@@ -63,7 +63,7 @@ class _NumberedRows:
         partition.
 
         Does not wait for results, because invalid rows have none. The rings to and from the net
-        limit how far it reads ahead.
+        limit how many rows this generator reads ahead.
         """
         read = self._spec.read
         for batch in batches:

@@ -175,7 +175,7 @@ class CaffeModel(
     texts = Param(Params._dummy(), "texts", "the prototxts", TypeConverters.toString)
 
     def __init__(self) -> None:
-        """Use CaffeEstimator.fit() or load() instead."""
+        """Call CaffeEstimator.fit() or load() instead of this constructor."""
         super().__init__()
         self._setDefault(blobs=[])
         self._history: list[Row] = []
@@ -222,7 +222,7 @@ class CaffeModel(
         table, kept = stage_columns.with_copies(dataset)
         rows = self._named(table, conf, False)
         frame = DataSource(spark).fromDataFrame(conf, rows, False).frame(blobs, kept)
-        # Without `id` and SampleID, because the tasks number the rows.
+        # Omits `id` and SampleID, because the tasks number the rows.
         read = tuple(name for name in frame.columns if name not in (*kept, "id", "SampleID"))
         types = "".join(frame.schema[name].json() for name in read)
         spec = BlobColumns(predict_spec(conf, "features", spark, types), read, kept)

@@ -30,7 +30,8 @@ class EarlyStop:
 
     @classmethod
     def of(cls, spec: TrainingSpec) -> EarlyStop:
-        """For a training, whose default is its loss on validation rows, if it has some."""
+        """For a training. The default figure is the loss on validation rows, if there are any, else
+        the training loss."""
         monitor = spec.monitor or ("val_loss" if spec.validates else "loss")
         return cls(monitor, spec.patience, spec.min_delta, spec.monitor_mode)
 

@@ -80,7 +80,7 @@ class KerasEstimator(TrainingEstimator, HasBackend):
         self._set_all(params)
 
     def setInitialModel(self, value: KerasModel) -> KerasEstimator:
-        """Starts with the weights of a KerasModel; not saved."""
+        """Makes fit() start with the weights of a KerasModel, which is not saved with the stage."""
         self._initial = value._archive
         return self
 
@@ -130,7 +130,7 @@ class KerasModel(TrainedModel, HasBackend):
     """
 
     def __init__(self) -> None:
-        """Use KerasEstimator.fit() or load() instead."""
+        """Call KerasEstimator.fit() or load() instead of this constructor."""
         super().__init__()
         self._setDefault(backend="tensorflow")
         self._archive = b""

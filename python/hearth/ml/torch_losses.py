@@ -82,7 +82,8 @@ class Losses:
 
 def _called(function: Callable[..., Any], outputs: Any, labels: Any) -> torch.Tensor:
     with warnings.catch_warnings():
-        # Otherwise PyTorch would broadcast outputs against labels, and train on a meaningless loss.
+        # Makes this warning an error. PyTorch would broadcast outputs against labels, and train on
+        # a meaningless loss.
         warnings.filterwarnings("error", message="Using a target size")
         try:
             return function(*outputs, *labels)
@@ -99,7 +100,8 @@ def _line(error: BaseException) -> str:
 
 
 def _per_row(function: Any) -> Callable[..., Any]:
-    """The loss without the mean over rows, if the function supports that."""
+    """A loss function that returns one loss per row, without the mean, if `function` supports
+    that."""
     if isinstance(function, torch.nn.Module) and hasattr(function, "reduction"):
         function = copy.copy(function)
         function.reduction = "none"

@@ -33,7 +33,7 @@ _FLAG, _TEXTS, _FLOATS = (
     TypeConverters.toListString,
     TypeConverters.toListFloat,
 )
-# Names that other libraries and pyspark.ml use.
+# Params by the names that other libraries and pyspark.ml use for them.
 _ALIASES = {
     "featuresCols": "inputCols",
     "numWorkers": "workers",

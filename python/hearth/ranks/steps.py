@@ -101,7 +101,7 @@ class Ahead:
         self._found: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._is_asked = False
         self._batch: Any = None
-        # The feeds' `used` once the program has the minibatch.
+        # (feed, its `used` once the program has the minibatch).
         self._used: list[tuple[Feed, int]] = []
         # A daemon thread: it may still wait for rows when the program ends.
         self._thread = threading.Thread(target=self._run, args=(batches,), name=AHEAD, daemon=True)

@@ -101,8 +101,8 @@ class BackupAndRestore(keras.callbacks.Callback):
         self._counter, self._background = rows.callback(), background
         self._is_writing = False  # the same on all ranks
         self._writing: Future[None] | None = None  # only on rank 0
-        self._step = self._saved = 0  # over all epochs
-        self._batch = 0  # in the epoch
+        self._step = self._saved = 0  # numbers of steps, over all epochs
+        self._batch = 0  # number of steps in the current epoch
         self._first = 0  # the rows' first epoch in the original fit
         self._last_step = 0
 
@@ -143,12 +143,13 @@ class BackupAndRestore(keras.callbacks.Callback):
             self.model.stop_training = True
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """Saves, unless checkpoints are written every few steps."""
+        """Saves a checkpoint, unless `every` is set."""
         if not self._every:
             self._save()
 
     def on_train_end(self, logs: Any = None) -> None:
-        """Saves the steps since the last checkpoint."""
+        """Saves a checkpoint if there were steps since the last one, and waits until it is
+        written."""
         if self._step > self._saved:
             self._save()
         self._settle()

@@ -62,7 +62,8 @@ def shutdown() -> None:
             ranks.close()
 
 
-# Runs before the ranks are closed automatically: atexit functions run in reverse order.
+# shutdown() runs before hearth.ranks closes its groups, because atexit functions run in reverse
+# order.
 atexit.register(shutdown)
 
 

@@ -124,7 +124,7 @@ def clocks(processes: Sequence[Process]) -> dict[str, Clock]:
     found: dict[str, Clock] = {}
     spans = {machine: _operation_times(processes, machine) for machine in _machines(processes)}
     walls = {process.machine: process.wall_us for process in reversed(processes)}
-    for first in spans:  # starts again at each machine that shares no operation with earlier ones
+    for first in spans:  # a new group if `first` shares no operation with earlier machines
         if first in found:
             continue
         base = walls[next(iter(spans))]

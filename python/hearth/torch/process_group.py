@@ -31,8 +31,8 @@ def prepare(ctx: TorchContext) -> None:
     port, ctx.port = ctx.port, None
     if ctx.rank is not None:
         os.environ.update(environment(ctx))
-        # The store outlives destroy_process_group(), so without numbers a new group would find old
-        # keys.
+        # The store outlives destroy_process_group(), so keys contain the group's number: otherwise
+        # a new group would find the keys of an old one.
         stores.number_the_groups()
         if ctx.rank == 0 and port is not None:
             _open_store(ctx, port)

@@ -38,7 +38,7 @@ def in_step(batches: Iterable[Any], patience_s: float = 0.5) -> Iterator[tuple[A
         RuntimeError: a framework would use only a part of the minibatches.
         ClusterError: a node of the cluster failed.
     """
-    check_whole()  # here, because another thread takes the rows
+    check_whole()  # checks this thread's callers, because another thread takes the rows
     if not dist.is_initialized() or dist.get_world_size() == 1:
         for batch in batches:
             yield batch, 1.0

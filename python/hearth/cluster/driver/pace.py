@@ -26,9 +26,9 @@ class _Node:
     taken: float
     waited_s: float
     reported_at: float
-    starts: bool  # in its first step, which includes one-time work
+    starts: bool  # the node is in its first step, which includes one-time work
     rate: float | None = None
-    waits: float = 0.0  # fraction of the time
+    waits: float = 0.0  # fraction of the time that the node waits for rows
 
 
 class Pace:
@@ -84,7 +84,7 @@ class Pace:
         """(a node's rows per second, its state)."""
         if node.rate is None:
             return 0.0, "starts"
-        if now - node.reported_at >= _SILENT_S:  # it computes a long step, or waits
+        if now - node.reported_at >= _SILENT_S:  # the node computes a long step, or waits
             return 0.0, f"silent for {now - node.reported_at:.0f} s"
         return node.rate, f"waits {node.waits:.0%}"
 

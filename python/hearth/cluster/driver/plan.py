@@ -9,8 +9,8 @@ from typing import Any
 from hearth.cluster.driver.reports.reports import ReportOptions
 from hearth.cluster.task.node_job import NodeOptions
 
-# Default limit for the start of nodes, and for a feed without progress: that of the wait for
-# executors.
+# Default time limit for the start of nodes, and for a feed without progress. It equals the time
+# limit of the wait for executors.
 WAIT_S = 300.0
 
 

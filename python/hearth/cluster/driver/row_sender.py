@@ -158,7 +158,7 @@ class RowSender:
             running.watch.wait_replayed(feed, nodes, feed_timeout_or_never(job.timeout_s))
 
     def send(self, job: FeedJob) -> list[tuple[int, bool]]:
-        """Sends all partitions of a job that are not safe.
+        """Sends those partitions of a job that are not safe.
 
         Returns:
             For each non-empty partition, (its number, whether its node needs no more rows).

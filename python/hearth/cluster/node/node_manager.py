@@ -9,7 +9,8 @@ from hearth.cluster.node.feed_server import FeedServer
 
 
 class NodeManager:
-    """The counterpart of TFManager: named queues and key/value pairs. Thread-safe.
+    """A node's named queues and key/value pairs, the counterpart of TensorFlowOnSpark's TFManager.
+    Thread-safe.
 
     Attributes:
         files: requests the node's share of files.

@@ -30,7 +30,7 @@ class _Part:
 
 class BroadcastGlobalVariablesCallback(_Part):
     """Broadcasts the model and optimizer of rank `root_rank` after the first minibatch, because
-    both have their variables only then."""
+    neither has all its variables before."""
 
     def __init__(self, root_rank: int = 0, device: str = "", local_variables: Any = None):
         super().__init__()

@@ -91,7 +91,7 @@ class _ReducingTape(_Tape):
     _reduction: Reduction
 
     def register_local_source(self, source: Any) -> None:
-        """The gradients of this variable are not reduced."""
+        """Registers a variable whose gradients are not reduced."""
         self._reduction.local.add(id(source))
 
     def gradient(self, target: Any, sources: Any, *args: Any, **kwargs: Any) -> Any:

@@ -156,8 +156,8 @@ class _Reducing(_Optimizer):
 
     @contextmanager
     def skip_synchronize(self) -> Iterator[None]:
-        """After a call of synchronize(): step() in the block does not reduce the gradients
-        again."""
+        """In this block, step() does not reduce the gradients, because the program has called
+        synchronize()."""
         self._synchronizes = False
         try:
             yield

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Number of partitions of a frame. It has many divisors, so that ranks get equal shares.
+# Number of partitions of a frame; it has many divisors, so most numbers of ranks get equal shares.
 _FRAME_PARTITIONS = 48
 # Tasks per core that deliver a shuffled frame: several, because some take longer, and cores may be
 # added.
@@ -59,7 +59,8 @@ class Plan:
     columns: tuple[str, ...] = ()
     # Types by name of the columns that are not delivered, because nodes do not support them.
     left_out: dict[str, str] = field(default_factory=dict)
-    # (number of rows, their hash) of each partition that a start of the nodes has completed.
+    # By partition: (number of rows, their hash), if all its rows were delivered, in any start of
+    # the nodes.
     known: dict[int, tuple[int, str]] = field(default_factory=dict)
 
     def keeps(self) -> bool:
@@ -81,7 +82,7 @@ class Plan:
         )
 
     def owners(self, hosts: Sequence[frozenset[str]]) -> list[int]:
-        """The rank of each partition, for ranks on these hosts."""
+        """The rank that owns each partition; `hosts`: the names of each rank's host."""
         if self.source is None:
             return [partition % len(hosts) for partition in range(self.partitions)]
         from hearth.sources.owners import owners
@@ -127,7 +128,7 @@ class Datasets:
                 type, files that cannot be listed, or a table's version that is gone.
         """
         self._spark = spark
-        self._deliveries: list[Delivery] = []  # of the current start
+        self._deliveries: list[Delivery] = []  # to nodes of the current start
         self._kept = StoredPlan(folder if rows else "", _attempt_of(spark.session))
         rows = {name: _resolved(value, spark.session) for name, value in rows.items()}
         frames = {name: value for name, value in rows.items() if _is_frame(name, value)}
@@ -156,7 +157,7 @@ class Datasets:
         session = self._spark.session
         left_out = uncarried(rows.schema)
         _check_some_left(name, left_out, len(rows.columns))
-        if left_out:  # by position, because Spark ignores case in names
+        if left_out:  # selected by position, as Spark ignores case in names
             named = enumerate(rows.columns)
             rows = columns_at(rows, [at for at, column in named if column not in left_out])
         # A resumed run may have another number of cores, but its partitions must have the same
@@ -190,7 +191,7 @@ class Datasets:
         return "delivering rows: " + ", ".join(filter(None, parts)) if any(parts) else ""
 
     def begin(self, running: ClusterStart, nodes: Sequence[Mapping[str, Any]]) -> None:
-        """Sends each partition's owner to the nodes of a start, and delivers rows in the
+        """Tells the nodes of a start which rank owns each partition, and delivers rows in the
         background. If a delivery fails, the cluster fails with the reason.
         """
         fed = roles.fed_nodes(nodes)
@@ -263,7 +264,7 @@ class Delivery:
             self._running.fail(changed)
         elif over:
             self.report_totals()
-        elif some:  # ranks include them in saved states from now on
+        elif some:  # ranks include these partitions in states that they save from now on
             self._send({"op": "dataset_counted", "counted": some})
 
     def end(self, job: SparkJob) -> None:
@@ -287,7 +288,8 @@ class Delivery:
             if self._totals_sent:
                 return
             self._totals_sent = True
-            # Spark runs no task for a partition that it knows to be empty.
+            # Spark runs no task for a partition that it knows to be empty, so no node reports that
+            # partition.
             each = [self._known.get(p, (0, _NO_ROWS)) for p in range(self._plan.partitions)]
             for partition, known in enumerate(each):
                 self._plan.known.setdefault(partition, known)

@@ -41,8 +41,8 @@ class StoredPlan:
         self._attempt = list(attempt)
         self._known: dict[str, Any] = {}
         self._tables: dict[str, Any] = {}  # {uri, version} or {frame: {uri: version}} by dataset
-        self._files: dict[str, Any] = {}  # of this attempt
-        self._before: dict[str, Any] = {}  # of the previous attempt
+        self._files: dict[str, Any] = {}  # files by dataset, of this attempt
+        self._before: dict[str, Any] = {}  # files by dataset, of the previous attempt
         self._is_written = True
         if self._uri and (plan := _read(self._uri)):
             self._known, self._tables = plan["datasets"], plan.get("tables", {})
@@ -55,8 +55,9 @@ class StoredPlan:
         return self._known.get(name, {}).get("partitions")
 
     def pinned(self, name: str, source: Any, spark: Any) -> Any:
-        """A dataset's source, pinned to its current files; a table to its stored version; and if
-        YARN has restarted this driver, to the files of the previous attempt.
+        """A dataset's source with pinned contents. A table is pinned to its stored version; other
+        sources to the previous attempt's files if YARN has restarted this driver, else to the
+        current files.
 
         Raises: as Source.pin().
         """

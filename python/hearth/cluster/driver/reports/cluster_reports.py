@@ -23,7 +23,7 @@ class Reporting:
     plan: Plan
     spark: Any
     reports: Reports
-    _running: ClusterStart | None = None  # until the first start
+    _running: ClusterStart | None = None  # None until the first start
     _stops = False  # stop_training() was called; holds after restarts
 
     @property

@@ -68,13 +68,13 @@ class ReportOptions:
     ui: bool = False
     on_report: Callable[[Report], Any] | None = None
     title: str = "training"
-    params: Mapping[str, Any] = field(default_factory=dict)  # for MLflow
+    params: Mapping[str, Any] = field(default_factory=dict)  # of the program, for MLflow
 
     logs: str = "rank0"
 
     @classmethod
     def of(cls, main_fun: Callable[..., Any], args: Any, shown: Shown) -> ReportOptions:
-        """For a run of main_fun(args, ctx).
+        """The options for a run of main_fun(args, ctx).
 
         Raises:
             TypeError: `shown` has a key that Shown lacks.

@@ -8,7 +8,7 @@ from typing import Any
 
 from hearth.spark.progress import Progress
 
-_SHOWN = 6  # metrics
+_SHOWN = 6  # maximum number of metrics in the line
 # Refresh intervals: on a terminal, where the line is updated in place, and in other output, such as
 # a notebook's.
 _REFRESH_S, _LINES_S = 0.5, 10.0

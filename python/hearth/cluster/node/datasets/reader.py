@@ -46,7 +46,7 @@ class Reader:
                 on_error(answer["error"], "internal")
         except (EOFError, OSError):
             status = self._process.wait()
-            if status == -signal.SIGKILL:  # "unavailable" allows the cluster to restart
+            if status == -signal.SIGKILL:  # the code "unavailable" allows the cluster to restart
                 on_error(
                     f"the process that reads dataset {name!r} was killed by SIGKILL (as the kernel "
                     "does when memory runs out)",

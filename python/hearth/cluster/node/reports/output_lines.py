@@ -14,7 +14,7 @@ _LONGEST = 2000
 class Lines:
     """Splits the bytes of one stream into lines. Not thread-safe.
 
-    A line ended by "\\r", such as a progress bar's, is replaced by the next one in the same read.
+    A line ended by "\\r", such as a progress bar's, is replaced by the next line in the same read.
     """
 
     def __init__(self) -> None:

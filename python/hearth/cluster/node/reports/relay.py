@@ -1,4 +1,5 @@
-"""The supervisor's side: forwards a program's reports and output to the driver, rate-limited.
+"""The supervisor's side of reports: forwards a program's reports and output to the driver,
+rate-limited.
 
 Output is copied unchanged to the supervisor's standard output and error, which are the executor's
 log files; its lines are also sent to the driver if the cluster's `logs` includes this node.
@@ -47,9 +48,9 @@ class Relay:
         self._lines: list[str] = []
         self._left_out = 0  # lines above the rate limit
         self._limit = Limit()
-        # Read end: (lines, this process's stdout or stderr).
+        # By the read end of a pipe: (its lines, the descriptor of this process's stdout or stderr).
         self._pipes: dict[int, tuple[Lines, int]] = {}
-        self._ends: list[int] = []  # write ends, for the program
+        self._ends: list[int] = []  # the pipes' write ends, for the program
         if self._captures:
             for own in (1, 2):
                 read, write = os.pipe()
