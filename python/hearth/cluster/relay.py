@@ -179,7 +179,7 @@ class _Relay:
                 else:
                     self._remote.send({"op": "mark"})
         except (OSError, RuntimeError):
-            pass  # the writer closed its ring after rows were dropped, or died
+            pass  # the writer closed its ring because rows were dropped, or the writer died
         except Exception:
             with self._ending():
                 raise

@@ -53,7 +53,7 @@ class Coordinator:
         self._next_set = 1
         self._waiting: dict[tuple[int, str], _Waiting] = {}
         self._joined: list[int] = []
-        self._gone: dict[int, Message] = {}  # by rank, why it has left
+        self._gone: dict[int, Message] = {}  # why a rank has left, by rank
         self._inbox: queue.SimpleQueue[tuple[int, Message] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="hearth-horovod-order", daemon=True)
         self._thread.start()
@@ -63,8 +63,8 @@ class Coordinator:
         self._inbox.put((rank, message))
 
     def remove(self, rank: int, reason: str, lost: bool) -> None:
-        """Reports that a rank's connection has ended; `lost`: whether it ended without a "bye"
-        message."""
+        """Reports that a rank's connection has ended; `lost`: whether the rank sent no "bye"
+        message before."""
         self._inbox.put((rank, {"gone": reason, "lost": lost}))
 
     def close(self) -> None:
@@ -133,7 +133,7 @@ class Coordinator:
         return [response]
 
     def _change_sets(self, operation: Message) -> None:
-        """Gives a new process set its id, or removes a set."""
+        """Assigns an id to a new process set, or removes a set."""
         if operation["kind"] == "remove_set":
             self._sets.pop(operation["id"], None)
             return

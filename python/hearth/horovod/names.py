@@ -6,8 +6,8 @@ import itertools
 from collections import defaultdict
 from collections.abc import Iterator
 
-# Number of joins since the ranks connected. Part of the names, because before a join some ranks
-# have submitted more operations than others.
+# Number of joins since the ranks connected. Names contain it, because before a join some ranks have
+# submitted more operations than others.
 _joins = 0
 _numbers: defaultdict[tuple[str, int], Iterator[int]] = defaultdict(itertools.count)
 

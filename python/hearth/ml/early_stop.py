@@ -30,14 +30,14 @@ class EarlyStop:
 
     @classmethod
     def of(cls, spec: TrainingSpec) -> EarlyStop:
-        """For a training. The default figure is the loss on validation rows, if there are any, else
-        the training loss."""
+        """The EarlyStop of a training. By default it monitors the loss on validation rows, if there
+        are any, else the training loss."""
         monitor = spec.monitor or ("val_loss" if spec.validates else "loss")
         return cls(monitor, spec.patience, spec.min_delta, spec.monitor_mode)
 
     def observe(self, row: Mapping[str, Any], epoch: int) -> bool:
-        """Adds an epoch's figures; returns whether it is the best so far. Raises ValueError if the
-        monitored figure is missing."""
+        """Adds an epoch's figures; returns whether the epoch is the best so far. Raises ValueError
+        if the monitored figure is missing."""
         if self.monitor not in row:
             raise invalid(
                 f"monitor is {self.monitor!r}, but an epoch has {', '.join(row)}: use one of "

@@ -129,7 +129,8 @@ def result_of(cluster: Any) -> dict[str, Any] | None:
 
 
 def load_archive(data: bytes, objects: Any = None, trusted: bool = False) -> Any:
-    """The model in a .keras file. Code in the file (Lambda layers) runs only if it is trusted."""
+    """The model in a .keras file. Code in the file (Lambda layers) runs only if the file is
+    trusted."""
     from pathlib import Path
     from tempfile import TemporaryDirectory
 

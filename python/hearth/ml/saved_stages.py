@@ -1,4 +1,4 @@
-"""Stages that are saved with files in addition to Params: weights, and in a separate file the
+"""Stages that are saved with files in addition to Params: weights, and a separate file with the
 user's code."""
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class CodeStage(Params, DefaultParamsReadable, DefaultParamsWritable):  # type: 
     """
 
     _code = b""
-    _distrusted = ""  # the path that it was loaded from, if its code is not trusted
+    _distrusted = ""  # path from which the stage was loaded, if its code is not trusted
 
     def _keep(self, program: Any) -> None:
         from pyspark import cloudpickle

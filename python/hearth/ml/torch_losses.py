@@ -82,8 +82,8 @@ class Losses:
 
 def _called(function: Callable[..., Any], outputs: Any, labels: Any) -> torch.Tensor:
     with warnings.catch_warnings():
-        # Makes this warning an error. PyTorch would broadcast outputs against labels, and train on
-        # a meaningless loss.
+        # Raises instead of warning, because PyTorch would broadcast outputs against labels, and
+        # train on a meaningless loss.
         warnings.filterwarnings("error", message="Using a target size")
         try:
             return function(*outputs, *labels)

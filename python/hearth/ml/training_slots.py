@@ -71,7 +71,8 @@ def slots_of_trainings(spark: Any, profile: Any) -> int | None:
     reserved for the tasks that send them rows.
     """
     setting, slots = spark.conf.get, slots_now(spark, profile)
-    if profile is None or slots is None or is_on(setting):  # tasks that send rows run elsewhere
+    # With dynamic allocation, the tasks that send rows get additional executors.
+    if profile is None or slots is None or is_on(setting):
         return slots
     ordinary = slots_now(spark, None)
     if ordinary is None:

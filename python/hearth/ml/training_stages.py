@@ -56,8 +56,8 @@ class TrainingEstimator(Estimator, HasTraining, CodeStage):  # type: ignore[type
         return Estimator.fitMultiple(that, dataset, paramMaps)
 
     def _fit(self, dataset: Any) -> Any:
-        """Raises NodeError if a worker fails, ValueError for missing columns, nulls in them, and
-        invalid Params."""
+        """Raises NodeError if a worker fails, ValueError for missing columns, nulls in the columns,
+        and invalid Params."""
         self._check_params()
         spec = self._spec(dataset)
         names = [*spec.inputs, *spec.labels, *([spec.weight] if spec.weight else [])]
@@ -145,7 +145,7 @@ class TrainedModel(Model, HasNetColumns, CodeStage):
 
     @property
     def summary(self) -> TrainingSummary:
-        """The history of the training; a loaded model has it, too.
+        """The history of the training, which is also saved and loaded with the model.
 
         Raises:
             ValueError: the history is not known.

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-# How long ranks wait when none has rows, before they exchange their states again.
+# If no rank has rows, how long the ranks wait before they exchange their states again.
 _IDLE_S = 0.1
 _END = object()
-# Name of the thread that waits for rows while steps continue without them.
+# Name of the thread that waits for this rank's rows while steps continue without rows.
 AHEAD = "hearth-ahead"
 
 
@@ -96,7 +96,7 @@ class Ahead:
 
     def __init__(self, batches: Iterable[Any]):
         self.ended = False
-        self._feeds: list[Feed] = []  # feeds that the background thread reads; only it appends
+        self._feeds: list[Feed] = []  # feeds that the thread reads; only the thread appends
         self._wanted: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._found: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._is_asked = False

@@ -199,8 +199,8 @@ class BackupAndRestore(keras.callbacks.Callback):
         self._folder.remove_older(self._keep, number)
 
     def _restored(self) -> dict[str, Any]:
-        """Restores model and rows from the newest checkpoint. Returns its description; empty if
-        there is none."""
+        """Restores model and rows from the newest checkpoint. Returns the checkpoint's description;
+        empty if there is no checkpoint."""
         if not self.model.built:
             raise invalid(
                 f"the model {self.model.name!r} has no weights yet: start it with keras.Input, or "
@@ -260,8 +260,8 @@ def _local_file() -> Any:
 
 
 def _on_rank_0(act: Callable[[], str]) -> str:
-    """Runs `act` on rank 0; returns its result on all ranks. If it fails, all ranks raise the same
-    HearthError."""
+    """Runs `act` on rank 0; returns its result on all ranks. If `act` fails, all ranks raise the
+    same HearthError."""
     outcome: dict[str, Any] = {}
     if group.rank() == 0:
         try:

@@ -45,8 +45,8 @@ def register_filesystems() -> None:
 
 
 def register_when_imported() -> None:
-    """Registers the file systems when this process imports TensorFlow, or at once if it already
-    has.
+    """Registers the file systems when this process imports TensorFlow, or at once if TensorFlow is
+    already imported.
 
     Does nothing if hearth was built without TensorFlow.
     """
@@ -96,7 +96,7 @@ class _Loader(Loader):
         self._loader.exec_module(module)
         if module.__spec__ is not None:
             module.__spec__.loader = module.__loader__ = self._loader
-        with suppress(ValueError):  # another thread has removed it
+        with suppress(ValueError):  # another thread has removed the finder
             sys.meta_path.remove(self._finder)
         try:
             register_filesystems()

@@ -180,7 +180,7 @@ def CheckpointCallback(steps: Any, save: Callable[[Any], object], every: int = 1
 def MetricAverageCallback() -> Any:
     """A Keras callback: at the end of each epoch, averages the values of the logs over the ranks.
 
-    Put it before callbacks that read the logs.
+    Put this callback before callbacks that read the logs.
     """
     import keras
 

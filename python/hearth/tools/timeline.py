@@ -34,7 +34,7 @@ class Process:
 
     Attributes:
         machine: processes on the same machine share a clock.
-        wall_us: offset of its times to its wall clock, in microseconds.
+        wall_us: offset of the timeline's times to the process's wall clock, in microseconds.
     """
 
     file: Path

@@ -288,8 +288,7 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
         own = self.rank()
         outputs[own].copy_(inputs[own])
         waits, ends = [], []
-        # Ranks in ascending order; the lower rank of a pair sends first, so no cycle of waits can
-        # form.
+        # Ranks in ascending order; the lower rank of a pair sends first, so waits form no cycle.
         for other in (rank for rank in range(self.size()) if rank != own):
             if own < other:
                 waits.append(self._send(opts, inputs[other], other))
@@ -380,8 +379,8 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
         return self._submit(opts, operation, array, source, op=name, **how)
 
     def _submit(self, opts: Any, operation: str, *arrays: Tensor | None, **how: Any) -> Any:
-        """The handle to wait for. None if the operation is complete: it ran in this thread, because
-        the caller waits anyway."""
+        """The handle to wait for; None if the operation has run in this thread, because the caller
+        waits anyway."""
         queued = request(operation, *arrays, **how)
         if not getattr(opts, "asyncOp", True) and self._ranks.try_run(queued):
             return None

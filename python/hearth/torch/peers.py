@@ -54,7 +54,7 @@ class Peers:
         return self.exchange(text if self.rank == 0 else "")[0]
 
     def together(self, act: Callable[[], Result], what: str = "") -> Result:
-        """Runs `act` on each rank, and returns this rank's result. If it raises on any rank, all
+        """Runs `act` on each rank, and returns this rank's result. If `act` raises on any rank, all
         ranks raise the same HearthError, whose message begins with `what`."""
         said, cause, result = "", None, None
         try:

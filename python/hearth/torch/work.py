@@ -93,7 +93,7 @@ class PendingWork(Work):
 
     def wait_quietly(self) -> None:
         """Waits for the end of the operation; its error is raised by a later wait()."""
-        with suppress(Exception):  # wait() raises it again
+        with suppress(Exception):  # a later wait() raises the error again
             self.wait()
 
     def _outcome(self) -> list[Tensor]:

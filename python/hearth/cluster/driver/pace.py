@@ -11,7 +11,7 @@ from typing import Any
 from hearth.cluster import roles
 from hearth.spark.progress import Progress
 
-# Minimum interval over which a node's rate is computed, which smooths it.
+# Minimum interval over which a node's rate is computed, to smooth the rate.
 _WINDOW_S = 1.0
 # A node without an event for this long is shown as silent.
 _SILENT_S = 3.0

@@ -277,7 +277,7 @@ def server_ports() -> list[int]:
     """The ports of $TFOS_SERVER_PORT; [0] (any) without it.
 
     Raises:
-        ValueError: it is neither a port nor a range of ports.
+        ValueError: the variable is neither a port nor a range of ports.
     """
     text = os.environ.get(TFOS_SERVER_PORT, "")
     if not text:

@@ -26,7 +26,7 @@ class NodeManager:
         self._values: dict[str, Any] = {"state": "running"}
 
     def get_queue(self, name: str) -> Any:
-        """The feed of that name, a FeedQueue; None if there is none."""
+        """The feed named `name`, a FeedQueue; None if no feed has this name."""
         return self._server.queues.get(name)
 
     def get(self, key: str) -> Any:

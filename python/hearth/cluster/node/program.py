@@ -51,7 +51,8 @@ def main() -> None:
     with suppress(Exception):  # output appears line by line
         cast(io.TextIOWrapper, sys.stdout).reconfigure(line_buffering=True)
     ended = _run(program, go, port, server)
-    # Lets objects be collected at exit, because some libraries report the remaining ones as leaks.
+    # Lets objects be collected at exit, because some libraries report objects that are not
+    # collected as leaks.
     gc.unfreeze()
     flush_own_output()
     reports.flush()

@@ -257,7 +257,7 @@ class Supervisor:
 
     def _report_to_task(self, message: dict[str, Any]) -> None:
         """Reports the node's end to its task. A task that holds the node's resources gets no
-        report: it stays until it is stopped."""
+        report, because the task must stay until it is stopped."""
         if not self._job["holds"]:
             with suppress(OSError):
                 self._task.send(message)

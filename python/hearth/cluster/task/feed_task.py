@@ -36,7 +36,7 @@ class Connection:
     """A feed task's connection to a node, with a ring in each direction; reused by later tasks."""
 
     def __init__(self, node: Message, spec: FeedSpec):
-        """Connects. Raises NodeError with the node's reason if it takes no more rows."""
+        """Connects. Raises NodeError with the node's reason if the node takes no more rows."""
         from hearth.native._core import RingReader, RingWriter
 
         self.node = node
@@ -186,8 +186,8 @@ class Connection:
         self._channel.close()
 
 
-# This Python worker's connection to each node that it feeds, by the node's address. Later tasks use
-# them too, because Spark reuses the worker.
+# This Python worker's connection to each node that it feeds, by the node's address. Later tasks
+# reuse these connections, because Spark reuses the worker.
 _connections: dict[str, Connection] = {}
 
 

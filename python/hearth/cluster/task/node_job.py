@@ -25,7 +25,7 @@ class NodeOptions:
     log_dir: str | None = None  # TensorBoard's log folder
     checkpoint_dir: str = ""  # programs' default folder for checkpoints
     logs: str = "none"  # ranks whose output the driver shows: "rank0", "all", "none"
-    holds: bool = False  # a `background` task stays, so that its resources stay allocated
+    holds: bool = False  # a `background` task stays as long as its node, to hold resources
 
 
 @dataclass(frozen=True)

@@ -49,8 +49,8 @@ class BroadcastGlobalVariablesCallback(_Part):
 
 
 class MetricAverageCallback:
-    """Averages the logs over the ranks at the end of each epoch. Put it before callbacks that read
-    the logs."""
+    """Averages the logs over the ranks at the end of each epoch. Put this callback before callbacks
+    that read the logs."""
 
     def __init__(self, device: str = "", process_set: ProcessSet = global_process_set):
         super().__init__()
@@ -194,7 +194,8 @@ class UpdateBatchStateCallback:
 
 
 class UpdateEpochStateCallback:
-    """Counts the epochs in state.epoch, starting at its initial value."""
+    """Counts the epochs in state.epoch, starting at the value that the state has before
+    training."""
 
     def __init__(self, state: Any):
         super().__init__()

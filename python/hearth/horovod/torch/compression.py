@@ -41,7 +41,7 @@ class FP16Compressor(Compressor):
 
     @staticmethod
     def compress(tensor: Tensor) -> tuple[Tensor, Any]:
-        """(the tensor, as float16 if it is a floating-point tensor; its original type if it was
+        """(the tensor, as float16 if it was a floating-point tensor; its original type if it was
         converted)."""
         if not tensor.dtype.is_floating_point:
             return tensor, None

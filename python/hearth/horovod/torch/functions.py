@@ -101,8 +101,8 @@ def _taken_apart(value: Any, tensors: list[Tensor]) -> Any:
 
 
 def _put_together(value: Any, tensors: list[Tensor]) -> Any:
-    """The value with new tensors for its placeholders; appends them to `tensors` in the order of
-    their numbers."""
+    """The value with new tensors for its placeholders; appends the tensors to `tensors` in the
+    order of the placeholders' numbers."""
     if isinstance(value, _Tensor):
         tensors.append(torch.zeros(value.shape, dtype=value.dtype))
         return tensors[-1]

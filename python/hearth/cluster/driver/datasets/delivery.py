@@ -59,8 +59,8 @@ class Plan:
     columns: tuple[str, ...] = ()
     # Types by name of the columns that are not delivered, because nodes do not support them.
     left_out: dict[str, str] = field(default_factory=dict)
-    # By partition: (number of rows, their hash), if all its rows were delivered, in any start of
-    # the nodes.
+    # (number of rows, their hash) by partition, for partitions that were delivered completely in
+    # some start of the nodes.
     known: dict[int, tuple[int, str]] = field(default_factory=dict)
 
     def keeps(self) -> bool:
@@ -69,8 +69,8 @@ class Plan:
         return self.deterministic or (every and all(digest for _, digest in self.known.values()))
 
     def check(self, partition: int, rows: int, digest: str) -> str:
-        """Compares a complete partition with that of earlier starts. Returns how they differ; "" if
-        they do not, or there was none."""
+        """Compares a complete partition with the same partition of earlier starts. Returns how the
+        two differ; "" if they are equal, or no earlier start completed it."""
         had, before = self.known.setdefault(partition, (rows, digest))
         if had == rows and (before == digest or not before or not digest):
             self.known[partition] = rows, before or digest
@@ -111,7 +111,8 @@ class Plan:
 
 
 class Datasets:
-    """All datasets of one cluster. begin() is called at each start of its nodes."""
+    """The plans and deliveries of all datasets of one cluster. begin() is called at each start of
+    the nodes."""
 
     def __init__(self, spark: Any, rows: Mapping[str, Any], ranks: int, folder: str = ""):
         """Plans the datasets.
@@ -221,7 +222,7 @@ class Datasets:
             threading.Thread(target=show, name="hearth-deliveries", daemon=True).start()
 
     def _show(self, running: ClusterStart) -> None:
-        """Shows the progress of deliveries until they or the cluster have ended."""
+        """Shows the progress of deliveries until all deliveries or the cluster have ended."""
         watch = running.watch
         with PaceLine(self.line):
             watch.wait(lambda: watch.closing or not self.line(), None)
@@ -248,7 +249,8 @@ class Delivery:
         return f"{plan.name} {known} of {plan.partitions} partitions ({rows:,} rows)"
 
     def note(self, event: Message) -> None:
-        """Handles a node's event: it has received all rows of a partition."""
+        """Handles the event by which a node reports that it has received all rows of a
+        partition."""
         partition, rows, digest = event["partition"], event["rows"], event["hash"]
         with self._lock:
             self._known[partition] = rows, digest

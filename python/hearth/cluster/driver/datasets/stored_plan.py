@@ -80,8 +80,8 @@ class StoredPlan:
         return source
 
     def pinned_frame(self, name: str, frame: Any) -> Any:
-        """A dataset's DataFrame with its tables pinned to their stored versions, else to the
-        current ones.
+        """A dataset's DataFrame with its tables pinned to their stored versions, or to their
+        current versions if none are stored.
 
         Raises: as pinned_frame() of hearth.sources.
         """
@@ -98,8 +98,8 @@ class StoredPlan:
         self._tables[name] = table
 
     def files(self, name: str, uri: str) -> list[Any] | None:
-        """The files of a dataset in the previous attempt; None if unknown, or it had another
-        URI."""
+        """The files of a dataset in the previous attempt; None if unknown, or if the dataset had
+        another URI."""
         saved = self._before.get(name)
         if saved is None or saved[0] != uri:
             return None
@@ -112,8 +112,8 @@ class StoredPlan:
         self._is_written = False
 
     def owners(self, name: str, ranks: int, partitions: int, plan: Callable[[], list[int]]) -> Any:
-        """The rank of each partition: stored for `ranks` ranks before, else computed by plan() and
-        stored.
+        """The rank that owns each partition. If no owners are stored for `ranks` ranks, plan()
+        computes the owners, which are then stored.
 
         Raises:
             HearthError: the plan cannot be written, or is corrupt.

@@ -230,7 +230,7 @@ class NodeDatasets:
 
 
 def _note(dataset: Any, message: Message, fd: int) -> None:
-    if isinstance(dataset, StreamedDataset):  # reads files whose contents it knows
+    if isinstance(dataset, StreamedDataset):  # it knows its files' rows without messages
         return
     try:
         if message["op"] == "dataset_rows":

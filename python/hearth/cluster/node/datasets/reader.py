@@ -1,6 +1,6 @@
 """Runs the process that reads a node's splits of a source.
 
-A separate process neither blocks the program nor ends with it.
+A separate process neither blocks the node's program nor ends with the program.
 """
 
 from __future__ import annotations

@@ -203,7 +203,7 @@ def _write_all(fd: int, data: bytes) -> None:
 
 
 def flush_own_output() -> None:
-    """Called in the program: flushes its buffers to the pipes."""
+    """Flushes this process's output buffers to the pipes; called in the program."""
     for stream in (sys.stdout, sys.stderr):
         with suppress(Exception):  # a closed stream has nothing to flush
             stream.flush()
