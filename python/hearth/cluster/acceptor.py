@@ -29,7 +29,7 @@ _PAUSE_S = 0.05
 
 
 class Acceptor:
-    """One listener. Its thread accepts connections until close(); errors do not stop it.
+    """A listener whose thread accepts connections until close(), in spite of errors.
 
     Each client whose handshake_terms() equal `terms` is served by a separate thread, which calls
     `admit` with the client's channel and closes the channel when `admit` returns. On a unix socket,

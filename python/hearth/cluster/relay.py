@@ -39,7 +39,7 @@ _FOREVER_S = 1e9
 
 
 class RingMemory:
-    """Allocates sizes of rings within a common limit. Thread-safe."""
+    """The memory for rings, whose sizes have a common limit. Thread-safe."""
 
     def __init__(self, limit: int):
         self._lock = threading.Lock()
@@ -112,7 +112,7 @@ def _start(relay: _Relay, theirs: Channel) -> Channel:
 
 
 class _Relay:
-    """Runs three threads: one per direction of messages, and one for outgoing rows.
+    """A relay, which runs three threads: one per direction of messages, and one for outgoing rows.
 
     When either connection ends or a thread fails, the relay closes both connections and the rings,
     which ends the other threads' waits. The feed task receives the failure's message.

@@ -23,7 +23,7 @@ REDUCED_SCHEMA = "parts binary"
 
 @dataclass(frozen=True)
 class Blocks:
-    """A function over columns; sent to tasks.
+    """A function over columns, as sent to tasks.
 
     `program`: the pickled function; `columns`: names for messages and results; `read`: the frame's
     columns with the values of `columns`; `single`: columns of `read` that are converted to float32;

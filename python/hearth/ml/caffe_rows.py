@@ -16,7 +16,7 @@ from hearth.spark.task_resources import partition_id
 
 @dataclass(frozen=True)
 class BlobColumns:
-    """A transformation; sent to tasks.
+    """The transformation of a CaffeModel, as sent to tasks.
 
     `read`: the columns of the net's layer; `kept`: names of the columns that stay.
     """

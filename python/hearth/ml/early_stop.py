@@ -13,7 +13,7 @@ _GREATER = ("acc", "auc", "f1", "precision", "recall", "r2", "iou", "bleu")
 
 
 class EarlyStop:
-    """Tracks the monitored figure. Not thread-safe.
+    """The early stopping of one training: tracks the monitored figure. Not thread-safe.
 
     Attributes:
         state: saved in checkpoints: the best value, its epoch, and the number of epochs since then.

@@ -21,7 +21,8 @@ HasBackend: Any = param("backend", "of Keras: tensorflow, torch or jax", TypeCon
 
 
 class KerasEstimator(TrainingEstimator, HasBackend):
-    """Trains a Keras 3 model on nodes on Spark's executors, which average their gradients.
+    """An estimator that trains a Keras 3 model on nodes on Spark's executors, which average their
+    gradients.
 
     Columns of numbers, arrays and vectors of one length become arrays; doubles are converted to
     Keras' float type, and bytes of one length to uint8. A null in one of these columns is an error,

@@ -147,7 +147,7 @@ class StageFiles:
 
 
 class StageWriter(DefaultParamsWriter):
-    """Writes Params, the code, and the stage's files."""
+    """A writer of a stage: its Params, the user's code, and the stage's files."""
 
     def _handleOverwrite(self, path: str) -> None:
         """Removes the old content. Spark's method needs a JVM. A Spark Connect client has none, so
@@ -172,7 +172,7 @@ class StageWriter(DefaultParamsWriter):
 
 
 class StageReader(DefaultParamsReader):  # type: ignore[type-arg]
-    """Loads stages of StageWriter, without unpickling anything."""
+    """A reader of stages that StageWriter has written; unpickles nothing."""
 
     def load(self, path: str) -> Any:
         """The stage that was saved in `path`."""

@@ -29,7 +29,8 @@ class BatchLoss:
 
 
 class Losses:
-    """One loss, which may take several outputs and labels, or one loss for each output."""
+    """The losses of a training: one loss, which may take several outputs and labels, or one for
+    each output."""
 
     def __init__(self, losses: Any, labels: Sequence[str], factors: Sequence[float]):
         """Raises ValueError if the numbers of losses, labels and weights differ."""
@@ -124,9 +125,9 @@ def _checked(loss: Any) -> torch.Tensor:
 
 
 class Metrics:
-    """Computes metrics in one pass over the rows. A metric is a function of outputs and labels that
-    returns the mean over the rows, or an object with update() and compute(), such as one of
-    torchmetrics.
+    """The metrics of a training, computed in one pass over the rows. A metric is a function of
+    outputs and labels that returns the mean over the rows, or an object with update() and
+    compute(), such as one of torchmetrics.
 
     Attributes:
         sums: for each function the sum of its values times the number of rows; rows: number of

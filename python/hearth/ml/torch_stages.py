@@ -16,7 +16,7 @@ from hearth.torch import returned
 
 
 class TorchEstimator(TrainingEstimator):
-    """Trains a module with DistributedDataParallel on nodes on Spark's executors.
+    """An estimator that trains a module with DistributedDataParallel on nodes on Spark's executors.
 
     Columns of numbers, arrays and vectors of one length become tensors; floats are converted to the
     type of the module's weights, and bytes of one length to uint8. A null in one of these columns

@@ -16,8 +16,8 @@ from hearth.spark.slots import slots_now
 
 
 class SlotQueue:
-    """Grants slots in the order of the requests. All slots of a request are granted at once, so no
-    request holds only some of them. Thread-safe."""
+    """A queue that grants slots in the order of the requests. All slots of a request are granted at
+    once, so no request holds only some of them. Thread-safe."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()

@@ -34,7 +34,8 @@ _FIELDS = {
 
 
 class TrainingEstimator(Estimator, HasTraining, CodeStage):  # type: ignore[type-arg]
-    """The parts of fit() shared by all frameworks: columns, validation rows, slots, errors."""
+    """The base class of estimators, with the code of fit() that all frameworks share: columns,
+    validation rows, slots, errors."""
 
     def __init__(self) -> None:
         super().__init__()

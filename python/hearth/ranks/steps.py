@@ -28,7 +28,7 @@ class State:
 
 
 class Exchange(Protocol):
-    """A framework's minibatches and ranks."""
+    """The operations on a framework's minibatches, and between its ranks, that in_step() needs."""
 
     def exchange_states(self, own: State) -> list[State]:
         """Sends this rank's state to all ranks; returns the states of all, by rank."""
@@ -91,7 +91,7 @@ class Feed(Protocol):
 
 
 class Ahead:
-    """Takes minibatches in a background thread, one per request. Only one thread may request
+    """A background thread that takes minibatches, one per request. Only one thread may request
     them."""
 
     def __init__(self, batches: Iterable[Any]):

@@ -59,7 +59,8 @@ def register_when_imported() -> None:
 
 
 class _Finder(MetaPathFinder):
-    """Finds TensorFlow with the other finders, and hooks the end of its import."""
+    """An importlib finder: finds TensorFlow with the other finders, and hooks the end of its
+    import."""
 
     def __init__(self) -> None:
         self._asking = threading.local()

@@ -19,7 +19,8 @@ _IN_WORKER = (
 
 
 class FeedDataset(IterableDataset):  # type: ignore[type-arg]
-    """The result of as_iterable_dataset(). Only one thread may iterate it."""
+    """The IterableDataset returned by as_iterable_dataset(). Only one thread may iterate over
+    it."""
 
     def __init__(
         self, feed: Any, batch_size: int, columns: Sequence[str] | None, ragged: Sequence[str] = ()

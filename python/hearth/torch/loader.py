@@ -25,7 +25,7 @@ _IN_WORKER = (
 
 
 class TensorLoader(Loader, IterableDataset):  # type: ignore[type-arg]
-    """Like hearth.data.loader.Loader; arrays become tensors that share their memory.
+    """A loader like hearth.data.loader.Loader, but with tensors that share the arrays' memory.
 
     Also an IterableDataset of batches, for DataLoader(loader, batch_size=None).
     """

@@ -37,7 +37,7 @@ class CompletedWork(Work):
 
 
 class PendingWork(Work):
-    """The operations of one call. Any thread may wait for them.
+    """The Work of one call, with one or more operations. Any thread may wait for them.
 
     `waits`: functions with a timeout in seconds that return once their operation has finished, or
     raise; they are called in this order. `finish` is called once, after them. `timeout_s`: limit
@@ -105,9 +105,9 @@ _thread_local = threading.local()  # `notifies`: whether this is a notifier's th
 
 
 class Notifier:
-    """Completes futures in submission order, in a dedicated thread.
+    """A dedicated thread that completes futures in submission order.
 
-    A future's callbacks run in that thread. They may call an operation and wait for it, as
+    A future's callbacks run in that thread. Callbacks may call an operation and wait for it, as
     PyTorch's PowerSGD hook does; another thread then completes that operation.
     """
 

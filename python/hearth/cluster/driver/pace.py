@@ -32,7 +32,7 @@ class _Node:
 
 
 class Pace:
-    """The nodes' last "rows" events. Updated by the watch's thread."""
+    """The nodes' last "rows" events, updated by the ClusterWatch's thread."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class Pace:
 
 
 class PaceLine:
-    """Shows a line of progress on standard error during a `with` block."""
+    """A progress line, shown on standard error during a `with` block."""
 
     def __init__(self, line: Callable[[], str], progress: Progress | None = None):
         self._line = line

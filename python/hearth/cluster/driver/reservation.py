@@ -43,7 +43,7 @@ _keys: dict[int, bytes] = {}
 
 
 class Reservations:
-    """Collects `required` reservations. Thread-safe."""
+    """The reservations of `required` nodes. Thread-safe."""
 
     def __init__(self, required: int):
         self.required = required
@@ -80,7 +80,8 @@ class Reservations:
 
 
 class MessageSocket:
-    """Messages between Client and Server after their handshake; `sock` is a Channel."""
+    """The sending and receiving of messages between Client and Server after their handshake; `sock`
+    is a Channel."""
 
     def receive(self, sock: Channel) -> Message:
         """The next message. Raises EOFError."""
@@ -92,7 +93,7 @@ class MessageSocket:
 
 
 class Server(MessageSocket):
-    """Collects `count` reservations, with a thread per client."""
+    """A server that collects `count` reservations, with a thread per client."""
 
     def __init__(
         self, count: int, *, hosts: tuple[str, str] = ("", ""), ports: Sequence[int] | None = None

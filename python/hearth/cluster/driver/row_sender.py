@@ -59,7 +59,7 @@ def check_rows(rows: Any, call: str) -> None:
 
 @dataclass(frozen=True)
 class RowSender:
-    """Sends rows to the nodes of one cluster. Thread-safe.
+    """The sender of rows to the nodes of one cluster. Thread-safe.
 
     Attributes:
         started: returns the cluster's latest start, with its nodes.

@@ -56,7 +56,8 @@ class Observers:
 
 
 class ClusterWatch:
-    """Owns a thread that reads the coordinator's events until close(). Waits are thread-safe."""
+    """The driver's view of one start of a cluster. Owns a thread that reads the coordinator's
+    events until close(). Waits are thread-safe."""
 
     def __init__(
         self,

@@ -29,7 +29,8 @@ def _listen(address: str, family: int, port: int) -> socket.socket:
 
 
 class FeedListener:
-    """Listens until close(). Each authenticated connection is sent to `node` as {"op": "feed"}."""
+    """A node's listeners, open until close(). Each authenticated connection is sent to `node` as
+    {"op": "feed"}."""
 
     def __init__(
         self,

@@ -46,7 +46,7 @@ _NO_SHARES = (
 
 
 class Supervisor:
-    """One node. All events go through one inbox, handled in one thread."""
+    """The supervisor of one node. All events go through one inbox, handled in one thread."""
 
     def __init__(self, job: dict[str, Any], program: bytes, task: Channel):
         self._job = job

@@ -22,7 +22,7 @@ def callback_class(keras: Any, module: str, part: type) -> Any:
 
 
 class _Part:
-    """Mixed into Keras's Callback, which sets these attributes."""
+    """Base of the classes that are mixed into Keras's Callback, which sets these attributes."""
 
     model: Any
     params: dict[str, Any]

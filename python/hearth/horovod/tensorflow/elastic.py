@@ -46,7 +46,7 @@ class TensorFlowKerasState(TensorFlowState):
     """A state of a Keras model, its optimizer, and other attributes, such as
     TensorFlowKerasState(model, batch=0).
 
-    If `optimizer` is None, it is the optimizer with which the model was compiled.
+    If `optimizer` is None, the state contains the optimizer with which the model was compiled.
     """
 
     def __init__(

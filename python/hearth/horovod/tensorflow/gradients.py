@@ -86,7 +86,7 @@ else:  # in the MRO, GradientTape would precede a user's tape that does not deri
 
 
 class _ReducingTape(_Tape):
-    """Mixed into the class of a tape."""
+    """Methods that are mixed into the class of a tape."""
 
     _reduction: Reduction
 

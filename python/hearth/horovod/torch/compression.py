@@ -23,7 +23,7 @@ class Compressor:
 
 
 class NoneCompressor(Compressor):
-    """Does not compress."""
+    """A compressor that changes nothing."""
 
     @staticmethod
     def compress(tensor: Tensor) -> tuple[Tensor, Any]:
@@ -37,7 +37,7 @@ class NoneCompressor(Compressor):
 
 
 class FP16Compressor(Compressor):
-    """Sends floating-point tensors as float16."""
+    """A compressor that converts floating-point tensors to float16."""
 
     @staticmethod
     def compress(tensor: Tensor) -> tuple[Tensor, Any]:

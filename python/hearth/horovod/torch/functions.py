@@ -52,7 +52,7 @@ def _pairs(params: Any) -> list[tuple[str, Tensor]]:
 
 
 class _Tensor:
-    """Represents a tensor in a pickled state."""
+    """A placeholder for a tensor in a pickled state."""
 
     def __init__(self, number: int, tensor: Tensor):
         self.number = number

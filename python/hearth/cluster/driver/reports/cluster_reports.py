@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Reporting:
-    """Results and reports of a cluster. Thread-safe."""
+    """The base class of Cluster with the methods for results and reports. Thread-safe."""
 
     plan: Plan
     spark: Any

@@ -62,7 +62,7 @@ class Shown(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class ReportOptions:
-    """Configuration of reports and output."""
+    """The configuration of reports and output in the driver."""
 
     log_dir: str = ""
     ui: bool = False
@@ -90,8 +90,8 @@ class ReportOptions:
 
 
 class Reports:
-    """Reports of one cluster, across restarts. Thread-safe. A separate thread handles them, because
-    callbacks and servers may be slow.
+    """The handler of one cluster's reports, across restarts. Thread-safe. A separate thread handles
+    the reports, because callbacks and servers may be slow.
 
     Attributes:
         history: the rows of all metrics.

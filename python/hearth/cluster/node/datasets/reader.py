@@ -18,7 +18,7 @@ OnError = Callable[[str, str], None]
 
 
 class Reader:
-    """Owns a reader process."""
+    """A reader process, owned by this object."""
 
     def __init__(self, job: Message, source: str, on_error: OnError):
         """Starts the process.

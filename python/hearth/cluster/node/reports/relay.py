@@ -33,7 +33,8 @@ _READ_BYTES = 1 << 16
 
 
 class Relay:
-    """Owns a thread, the report socket, and the read ends of the program's output pipes."""
+    """The relay of a program's reports and output. Owns a thread, the report socket, and the read
+    ends of the output pipes."""
 
     def __init__(self, job: Mapping[str, Any], send: Callable[[dict[str, Any]], None]):
         """`send`: sends an event to the driver; called in the relay's thread."""
