@@ -148,7 +148,7 @@ def CheckpointCallback(steps: Any, save: Callable[[Any], object], every: int = 1
     import keras
 
     class Checkpoint(keras.callbacks.Callback):
-        done = 0  # steps over all epochs of fit()
+        done = 0  # number of steps over all epochs of fit()
         safe = 0
         of_epoch = 0
 

@@ -57,7 +57,7 @@ def register(key: str = "") -> None:
 
 
 def _create(options: Any, gpu_options: Any) -> HearthBackend | ProcessGroup:
-    if options.group_size > 1 and not dist.is_initialized():  # the group of all ranks
+    if options.group_size > 1 and not dist.is_initialized():  # this is the group of all ranks
         stores.keep(options.store, options.group_rank)
     own = HearthBackend(
         options.store, options.group_rank, options.group_size, options.timeout.total_seconds()

@@ -142,7 +142,7 @@ class Notifier:
         if not getattr(_thread_local, "notifies", False):
             if self._thread is not None:
                 self._thread.join(_GRACE_S)
-            with self._lock:  # complete, because callbacks start no more threads
+            with self._lock:  # the list is complete, because callbacks start no more threads
                 nested = self._nested
             for thread in nested:
                 thread.join(_GRACE_S)

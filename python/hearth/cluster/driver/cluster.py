@@ -120,7 +120,7 @@ class Cluster(Reporting):
 
     def __init__(self, spark: Any, plan: Plan):
         """Does not start the nodes; see start()."""
-        from hearth.native._core import FeedLedger  # loads the native library
+        from hearth.native._core import FeedLedger  # imported here, as it loads the native library
 
         self.spark = spark_access(spark, plan.profile, plan.holds)
         if self.spark.holds and plan.options.background:

@@ -56,8 +56,8 @@ class Observers:
 
 
 class ClusterWatch:
-    """The driver's view of one start of a cluster. Owns a thread that reads the coordinator's
-    events until close(). Waits are thread-safe."""
+    """The watch over one start of a cluster: a thread reads the coordinator's events until close().
+    Waits are thread-safe."""
 
     def __init__(
         self,
@@ -93,8 +93,7 @@ class ClusterWatch:
         self._closing = False
         self._thread = threading.Thread(target=self._run, name="hearth-cluster", daemon=True)
         self._thread.start()
-        # The thread must end before Python exits: exiting while it is inside a call to the core
-        # would crash the driver.
+        # Python's exit during the thread's call to the core would crash the driver.
         atexit.register(self.close)
 
     @property

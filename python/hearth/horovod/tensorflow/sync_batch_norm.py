@@ -21,7 +21,7 @@ class SyncBatchNormalization(_BatchNormalization):
         """Raises ValueError for fused=True, which uses only one rank's statistics."""
         if fused is not False:
             raise invalid("SyncBatchNormalization does not support fused=True")
-        if hasattr(_BatchNormalization, "_fused_can_be_used"):  # tf_keras
+        if hasattr(_BatchNormalization, "_fused_can_be_used"):  # only in tf_keras
             kwargs["fused"] = False
         super().__init__(**kwargs)
 

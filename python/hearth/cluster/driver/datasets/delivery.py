@@ -369,7 +369,7 @@ def _carried_source(name: str, source: Any) -> tuple[Any, dict[str, str]]:
     _check_some_left(name, left_out, len(columns))
     if not left_out:
         return source, {}
-    if not hasattr(source, "select"):  # defined by the user
+    if not hasattr(source, "select"):  # a class defined by the user
         column, kind = next(iter(left_out.items()))
         raise invalid(
             f"column {column!r} of dataset {name!r} has the type {kind}, which datasets do not "
