@@ -217,7 +217,7 @@ def _as_stream(rows: Any) -> memoryview:
 
 def _of_stream(data: bytes) -> pa.RecordBatch:
     """The batch that _as_stream() serialized. Raises ValueError (pyarrow.ArrowInvalid) if the bytes
-    are not a stream."""
+    are not an Arrow stream."""
     import pyarrow as pa
 
     with pa.ipc.open_stream(data) as stream:

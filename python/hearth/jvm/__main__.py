@@ -22,7 +22,7 @@ def main() -> int:
 
 
 def _end_with_jvm() -> None:
-    """Ends this process once the JVM ends, which closes standard input, a pipe without data.
+    """Ends this process when standard input closes, which is a pipe that the JVM holds open.
 
     All work depends on that JVM or on this process, so no cleanup is needed.
     """

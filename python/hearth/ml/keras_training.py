@@ -77,8 +77,8 @@ class KerasTrainer:
         )
 
     def _check_compiled(self) -> None:
-        """Sets the learning rate of a compiled model. Raises ValueError for Params that
-        compile() would have to apply."""
+        """Sets the learning rate of a compiled model. Raises ValueError for Params that only
+        compile() can apply."""
         spec = self.spec
         options = {
             "optimizerArgs": spec.optimizer_args, "lossWeights": spec.loss_weights,

@@ -184,8 +184,8 @@ def served(
 ) -> Iterator[pa.RecordBatch]:
     """Yields each batch's kept columns and the results of a node's model.
 
-    A thread reads, prepares and sends rows. It waits while the node cannot keep up, or while Spark
-    does not consume the results.
+    A thread reads, prepares and sends rows. The thread waits while the node cannot keep up, or
+    while Spark does not consume the results.
     """
     partition, before = partition_id(), 0
     rows = WaitingRows(spec.kept, made, partition, least=2 * spec.batch_size)

@@ -160,8 +160,8 @@ class Metrics:
         self.rows += batch.rows
 
     def values(self) -> dict[str, float]:
-        """The metrics of this rank's rows. Metrics of torchmetrics are over all ranks' rows, in a
-        collective call."""
+        """The metrics of this rank's rows. Metrics of torchmetrics cover the rows of all ranks,
+        through a collective call."""
         found = {name: self.sums.get(name, 0.0) / max(1, self.rows) for name in self._functions}
         return found | {name: float(metric.compute()) for name, metric in self._objects.items()}
 

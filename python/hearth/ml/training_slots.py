@@ -27,8 +27,8 @@ class SlotQueue:
     @contextmanager
     def hold(self, count: int, slots: Callable[[], int | None]) -> Iterator[None]:
         """Holds `count` slots during the block. If fewer slots exist, the block runs alone, and
-        Spark reports the lack. `slots` returns the number of slots (None: unknown), and is called
-        again each time another block ends."""
+        Spark reports the missing slots. `slots` returns the number of slots (None: unknown), and is
+        called again each time another block ends."""
         turn = object()
         with self._changed:
             self._queue.append(turn)

@@ -61,7 +61,7 @@ def as_tensors(batch: Any, columns: Sequence[str] | None = None) -> Any:
 
 
 def as_tensor(array: np.ndarray, name: str) -> Any:
-    """A column as a tensor, which shares the column's memory if that is writable. A column of
+    """A column as a tensor, which shares the column's memory if the memory is writable. A column of
     strings, bytes or other objects becomes a list, in which arrays become tensors."""
     if array.dtype == object:
         return [as_tensor(v, name) if isinstance(v, np.ndarray) else v for v in array]

@@ -1,7 +1,7 @@
 """Connects the ranks of a cluster: sets PyTorch's environment and opens its store on rank 0.
 
 The store listens on a port that the node bound before it announced the port, so no other process
-can take it. The store belongs to rank 0's process and ends with it.
+can take the port. The store belongs to rank 0's process and ends with it.
 """
 
 from __future__ import annotations

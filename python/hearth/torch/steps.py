@@ -29,8 +29,8 @@ def in_step(batches: Iterable[Any], patience_s: float = 0.5) -> Iterator[tuple[A
     Each step costs one small all_gather. Without a process group every weight is 1.
 
     Args:
-        batches: a dataset of a feed, or a DataLoader of one (batch_size=None): tensors, or tuples
-            or dicts of them.
+        batches: a dataset of a feed, or a DataLoader of such a dataset (batch_size=None): tensors,
+            or tuples or dicts of them.
         patience_s: how long to wait for a rank that has just run out of rows.
 
     Raises:

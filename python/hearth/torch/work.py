@@ -84,9 +84,9 @@ class PendingWork(Work):
         with self._lock:
             if self._future is None:
                 future: Future[Any] = Future()
-                # Raises an error in a callback, because C++, in which DistributedDataParallel
-                # waits, recognizes a callback's error, but takes an error of set_exception() for a
-                # result.
+                # Passes on the error by raising it in a callback. The C++ code in which
+                # DistributedDataParallel waits recognizes a callback's error, but takes an error of
+                # set_exception() for a result.
                 self._future = future.then(lambda _: self._outcome())
                 self._notifier.complete_after(future, self.wait_quietly)
             return self._future

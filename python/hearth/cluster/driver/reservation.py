@@ -1,8 +1,8 @@
 """An authenticated server where processes register, wait for each other, and request a stop.
 
 Nodes of TFCluster.run register with hearth.native._core.Coordinator instead. This is the cluster's
-`server`, through which another process ends a stream: Client(addr).request_stop(). It starts to
-listen when the program reads `cluster_meta["server_addr"]` or feeds a stream.
+`server`, through which another process ends a stream: Client(addr).request_stop(). The server
+starts to listen when the program reads `cluster_meta["server_addr"]` or feeds a stream.
 """
 
 from __future__ import annotations
@@ -267,7 +267,7 @@ def ports_of_driver(setting: Setting) -> tuple[Sequence[int], str]:
     """The candidate ports for a cluster's listeners in the driver, and the name of their setting.
 
     Raises:
-        HearthError: the setting is neither a port nor a range of them.
+        HearthError: the setting is neither a port nor a range of ports.
     """
     if os.environ.get(TFOS_SERVER_PORT):
         return server_ports(), TFOS_SERVER_PORT

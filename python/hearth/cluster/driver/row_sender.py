@@ -241,7 +241,7 @@ def _infer_frame(rows: Any, spec: FeedSpec, schema: Any) -> Any:
 
 
 def _pickles(rows: Any, spec: FeedSpec) -> tuple[Any, FeedSpec]:
-    """An RDD of pickled rows: Spark's own pickles, if it stores the rows in that form.
+    """An RDD of pickled rows: Spark's own pickles, if Spark stores the rows in that form.
 
     The feed task then does not unpickle them. If a Python function of the same stage computes the
     rows, they are objects in the task already, and are pickled in lists, as by Spark.

@@ -130,7 +130,7 @@ class ClusterWatch:
         self._datasets[name] = on_event
 
     def wake(self) -> None:
-        """Makes waits evaluate their conditions again."""
+        """Makes the threads in wait() evaluate their conditions again."""
         with self._changed:
             self._changed.notify_all()
 

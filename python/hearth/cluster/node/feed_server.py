@@ -45,8 +45,8 @@ class Session:
         self._thread = threading.Thread(target=self._run, name="hearth-feed", daemon=True)
 
     def start(self) -> None:
-        """Starts a thread that serves the connection until the task ends it. If the thread cannot
-        start, closes the connection and raises."""
+        """Starts a thread that serves the connection until the feed task closes it. If the thread
+        cannot start, closes the connection and raises."""
         try:
             self._thread.start()
         except BaseException:

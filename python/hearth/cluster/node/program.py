@@ -61,7 +61,7 @@ def main() -> None:
 
 
 def _import_ahead() -> None:
-    """Imports common modules while the cluster waits for other nodes, which saves time later.
+    """Imports common modules early, while the cluster waits for other nodes, to save time later.
     Imports no framework: the visible GPUs are not known yet."""
     for name in ("pyspark.cloudpickle", "hearth.cluster.node.context"):
         with suppress(Exception):  # _run() imports again, and reports errors

@@ -211,7 +211,7 @@ def _connect(spec: FeedSpec, partition: int) -> Connection:
         kept.close()  # the node has closed the connection since
     connection = Connection(node, spec)
     # Spark's daemon collects garbage after each task. This takes tens of milliseconds, mostly for
-    # objects created by imports, which freeze() excludes.
+    # objects created by imports, so freeze() excludes these objects.
     gc.collect()
     gc.freeze()
     return connection

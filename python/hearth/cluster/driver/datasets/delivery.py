@@ -34,8 +34,8 @@ logger = logging.getLogger(__name__)
 
 # Number of partitions of a frame; it has many divisors, so most numbers of ranks get equal shares.
 _FRAME_PARTITIONS = 48
-# Tasks per core that deliver a shuffled frame: several, because some take longer, and cores may be
-# added.
+# Tasks per core that deliver a shuffled frame: several, because some tasks take longer than others,
+# and cores may be added.
 _TASKS_PER_CORE = 4
 # Approximate number of messages by which ranks are informed of complete partitions.
 _PARTS = 48

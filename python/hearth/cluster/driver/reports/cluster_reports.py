@@ -35,7 +35,7 @@ class Reporting:
 
     def result(self) -> list[Any]:
         """Calls shutdown(), then returns main_fun's return values by rank; None for ranks that
-        returned none.
+        returned nothing.
 
         Supported values: numbers, strings, bytes, NumPy arrays, and lists, tuples and dicts of
         them.

@@ -28,8 +28,8 @@ _ADOPTED = -1
 # Time limit until the driver has assigned the partitions, and adopted files have been verified.
 _PLAN_S = 550.0
 _DRAIN_BYTES = 1 << 20
-# Descriptor limit to request, because each partition file needs one and most systems' default is
-# lower.
+# Descriptor limit to request, because each partition file needs a descriptor and most systems'
+# default limit is lower.
 _MAX_FILES = 65536
 
 

@@ -94,8 +94,8 @@ def _keepers(cluster: str) -> list[str]:
 
 
 def _wait(executor_pid: int, taken: threading.Event) -> None:
-    """Waits until the files are taken or _KEEP_S have passed, then another _LINGER_S. Returns early
-    if the executor ends."""
+    """Waits until the files are taken or _KEEP_S seconds have passed, then another _LINGER_S
+    seconds. Returns early if the executor ends."""
     try:
         executor = os.pidfd_open(executor_pid)
     except OSError:  # the executor has ended

@@ -86,7 +86,8 @@ class Relay:
             done.wait(_FLUSH_S)
 
     def close(self) -> None:
-        """Forwards the rest and ends the thread, after the program's end. Never raises."""
+        """Called after the program's end: forwards remaining data, and ends the thread. Never
+        raises."""
         self._closing = True
         self.flush()
         if self._thread.is_alive():

@@ -14,7 +14,7 @@ class TorchState(ObjectState):
     """A state of a model, an optimizer, and other attributes, such as TorchState(model, optimizer,
     batch=0).
 
-    Values with state_dict() and load_state_dict() are saved and restored by these.
+    Values with state_dict() and load_state_dict() are saved and restored by these methods.
     """
 
     def __init__(self, model: Any = None, optimizer: Any = None, **kwargs: Any):
