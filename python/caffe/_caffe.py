@@ -1,4 +1,4 @@
-"""The compiled module, under its name in pycaffe."""
+"""Hearth's compiled module, under the name of pycaffe's compiled module."""
 # ruff: noqa: F403
 
 from hearth.native._caffe import *

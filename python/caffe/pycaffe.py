@@ -1,4 +1,4 @@
-"""Nets and solvers, under the name of pycaffe's module for them."""
+"""Hearth's nets and solvers, under the name of pycaffe's module."""
 # ruff: noqa: F403
 
 from hearth.caffe.modes import *

@@ -29,7 +29,7 @@ _PAUSE_S = 0.05
 
 
 class Acceptor:
-    """One listener. Its thread accepts connections until close(); errors do not stop it.
+    """A listener whose thread accepts connections until close(), in spite of errors.
 
     Each client whose handshake_terms() equal `terms` is served by a separate thread, which calls
     `admit` with the client's channel and closes the channel when `admit` returns. On a unix socket,
@@ -78,7 +78,7 @@ class Acceptor:
                 return
             peer = Channel(sock, who)
         finally:
-            sock.close()  # no effect once the channel owns it
+            sock.close()  # no effect once the channel owns the socket
         try:
             with self._lock:
                 self._unauthenticated[peer] = None
@@ -97,7 +97,7 @@ class Acceptor:
     def _end_oldest(self) -> None:
         for oldest in self._unauthenticated:
             del self._unauthenticated[oldest]
-            oldest.end()  # fails its thread's handshake; the thread closes it
+            oldest.end()  # fails the handshake in its thread, which closes it
             return
 
     def _serve(self, peer: Channel, who: str) -> None:

@@ -63,7 +63,8 @@ class Channel:
         self._native.accept_handshake(terms, timeout_s)
 
     def offer_handshake(self, terms: Any, timeout_s: float = HANDSHAKE_TIMEOUT_S) -> None:
-        """Runs the connecting side. Raises PermissionError and OSError like accept_handshake()."""
+        """Runs the connecting side of the handshake. Raises PermissionError and OSError like
+        accept_handshake()."""
         self._native.offer_handshake(terms, timeout_s)
 
     def send(self, message: Message, fds: Sequence[int] = (), data: Any = b"") -> None:

@@ -16,8 +16,8 @@ from hearth.spark.failures import cause_line, wrong_python
 
 
 class ClusterError(HearthError):
-    """A cluster, or one of its nodes, failed; the message names the node, its host and the
-    reason."""
+    """Raised when a cluster, or one of its nodes, has failed; the message names the node, its host
+    and the reason."""
 
     @classmethod
     def of(cls, failure: Failure) -> Self:
@@ -28,15 +28,16 @@ class ClusterError(HearthError):
 
 
 class NodeError(ClusterError):
-    """A node failed; the message has its traceback, exit status or signal."""
+    """Raised when a node has failed; the message has its traceback, exit status or signal."""
 
 
 class ReservationTimeoutError(ClusterError, TimeoutError):
-    """Not all nodes started in time; the message lists them, with the likely reason."""
+    """Raised when some nodes have not started in time; the message lists the missing nodes, with
+    the likely reason."""
 
 
 class FeedTimeoutError(ClusterError, TimeoutError):
-    """A node consumed no rows for `feed_timeout` seconds."""
+    """Raised when a node has consumed no rows for `feed_timeout` seconds."""
 
 
 # A likely cause of a stalled feed.

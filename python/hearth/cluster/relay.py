@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 # rows.
 RING_BYTES = 16 << 20
 REMOTE_RING_BYTES = 4 << 20
-# Limit of the rings of all relays of a node, for rows and for results each; only rings of the
-# minimum sizes may exceed it. Rows are split to fit into a ring, but a piece of results
-# (rows.pickles) must fit as a whole.
+# Limit of the total size of the rings of all relays of a node, one limit for rows and one for
+# results; only rings of the minimum sizes may exceed it. Rows are split to fit into a ring, but a
+# piece of results (rows.pickles) must fit as a whole.
 _NODE_BYTES = 128 << 20
 _LEAST_ROWS_BYTES, _LEAST_RESULTS_BYTES = 256 << 10, 3 << 20
 # Size of the largest batch that the core sends; a batch exceeds a ring only if a single row does.
@@ -39,7 +39,7 @@ _FOREVER_S = 1e9
 
 
 class RingMemory:
-    """Allocates sizes of rings within a common limit. Thread-safe."""
+    """The memory for rings, whose sizes have a common limit. Thread-safe."""
 
     def __init__(self, limit: int):
         self._lock = threading.Lock()
@@ -112,7 +112,7 @@ def _start(relay: _Relay, theirs: Channel) -> Channel:
 
 
 class _Relay:
-    """Runs three threads: one per direction of messages, and one for outgoing rows.
+    """A relay, which runs three threads: one per direction of messages, and one for outgoing rows.
 
     When either connection ends or a thread fails, the relay closes both connections and the rings,
     which ends the other threads' waits. The feed task receives the failure's message.
@@ -179,7 +179,7 @@ class _Relay:
                 else:
                     self._remote.send({"op": "mark"})
         except (OSError, RuntimeError):
-            pass  # the writer closed its ring after rows were dropped, or died
+            pass  # the writer closed its ring because rows were dropped, or the writer died
         except Exception:
             with self._ending():
                 raise
@@ -199,8 +199,8 @@ class _Relay:
         if not 0 < count <= _MAX_ROWS_BYTES:
             raise invalid(f"the other host announced {count} bytes of rows")
         rows = _of_stream(self._remote.receive_data(count))
-        # A reader that needs no more rows closes the ring: rows are dropped until its message stops
-        # the writer.
+        # A reader that needs no more rows closes the ring: rows are dropped until the reader's
+        # message stops the writer.
         with suppress(ConnectionError, RuntimeError):
             sink.write(rows, _FOREVER_S)
 
@@ -216,8 +216,8 @@ def _as_stream(rows: Any) -> memoryview:
 
 
 def _of_stream(data: bytes) -> pa.RecordBatch:
-    """The batch of an _as_stream(). Raises ValueError (pyarrow.ArrowInvalid) if the bytes are not a
-    stream."""
+    """The batch that _as_stream() serialized. Raises ValueError (pyarrow.ArrowInvalid) if the bytes
+    are not an Arrow stream."""
     import pyarrow as pa
 
     with pa.ipc.open_stream(data) as stream:

@@ -1,5 +1,5 @@
-"""Sends return values of main functions to the driver as data, so that it runs no code from
-them."""
+"""Sends return values of main functions to the driver as data, so that the driver runs no code of a
+node."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def pieces(data: bytes) -> list[str]:
 
 
 def joined(parts: Iterable[str]) -> bytes:
-    """The data of pieces()."""
+    """The data from which pieces() made these texts."""
     return base64.b64decode("".join(parts))
 
 
@@ -50,7 +50,7 @@ def give(context: Any, value: Any, report: Callable[[bytes], None]) -> None:
 def packed(value: Any, keep: Callable[[Any], int | None] = lambda _: None) -> bytes:
     """A value as JSON. Raises TypeError, which names the type, for unsupported values.
 
-    `keep`: returns the number of a value that the caller transfers itself; None for others.
+    `keep`: for a value that the caller transfers itself, returns the value's number; else None.
     """
     return _VALUE + json.dumps(_tree(value, keep)).encode()
 

@@ -39,7 +39,7 @@ def num_rank_is_power_2(num_rank: int) -> bool:
 
 
 def split_list(l: Sequence[Any], n: int) -> list[Any]:  # noqa: E741
-    """Splits into `n` runs whose lengths differ by at most one, longer ones first."""
+    """Splits a list into `n` runs whose lengths differ by at most one, longer ones first."""
     ends = [i * (len(l) // n) + min(i, len(l) % n) for i in range(n + 1)]
     return [l[start:end] for start, end in itertools.pairwise(ends)]
 

@@ -29,13 +29,13 @@ _RETRY_PAUSE_S = 0.1
 
 
 def _terms(rendezvous: Rendezvous, nonce: str) -> Any:
-    """The terms of both ends' handshake, for the nonce that rank 0 publishes."""
+    """The terms of both ends' handshake, which contain the nonce that rank 0 publishes."""
     token = derived_key(rendezvous.key, nonce) if rendezvous.key else nonce
     return handshake_terms(token, _SERVICE)
 
 
 class Leader:
-    """Rank 0's end: the coordinator, and a connection to each other rank."""
+    """Rank 0's end of the connections: the coordinator, and a connection to each other rank."""
 
     def __init__(self, place: Place, name: str, identity: str, timeout_s: float):
         """Returns once all ranks have connected. `name`: the rendezvous' name.
@@ -125,7 +125,7 @@ class Leader:
 
 
 class Follower:
-    """The end of a rank other than 0."""
+    """The connection of a rank other than 0 to the coordinator."""
 
     def __init__(self, place: Place, name: str, identity: str, timeout_s: float):
         """Returns once all ranks have connected. Raises OSError if rank 0 cannot be reached."""

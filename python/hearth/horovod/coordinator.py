@@ -40,7 +40,8 @@ class _Waiting:
 
 
 class Coordinator:
-    """Accepts messages of all ranks from any thread; a dedicated thread handles them.
+    """Rank 0's coordinator. Any thread may pass it messages of ranks; a dedicated thread handles
+    them.
 
     `sends`: for each rank, a function that sends it a message. A rank that cannot be reached is
     removed.
@@ -52,7 +53,7 @@ class Coordinator:
         self._next_set = 1
         self._waiting: dict[tuple[int, str], _Waiting] = {}
         self._joined: list[int] = []
-        self._gone: dict[int, Message] = {}  # the reason by rank
+        self._gone: dict[int, Message] = {}  # why a rank has left, by rank
         self._inbox: queue.SimpleQueue[tuple[int, Message] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="hearth-horovod-order", daemon=True)
         self._thread.start()
@@ -62,8 +63,8 @@ class Coordinator:
         self._inbox.put((rank, message))
 
     def remove(self, rank: int, reason: str, lost: bool) -> None:
-        """Reports that a rank's connection has ended; `lost`: whether it ended without a "bye"
-        message."""
+        """Reports that a rank's connection has ended; `lost`: whether the rank sent no "bye"
+        message before."""
         self._inbox.put((rank, {"gone": reason, "lost": lost}))
 
     def close(self) -> None:
@@ -132,7 +133,7 @@ class Coordinator:
         return [response]
 
     def _change_sets(self, operation: Message) -> None:
-        """Gives a new process set its id, or removes a set."""
+        """Assigns an id to a new process set, or removes a set."""
         if operation["kind"] == "remove_set":
             self._sets.pop(operation["id"], None)
             return
@@ -156,7 +157,8 @@ class Coordinator:
         return complete
 
     def _remove(self, rank: int, reason: Message) -> list[Message]:
-        """Fails the operations that wait for this rank on the other ranks; later ones fail, too."""
+        """Fails the operations of other ranks that wait for this rank, both current and later
+        ones."""
         if rank in self._gone:
             return []
         self._gone[rank] = reason
@@ -186,7 +188,8 @@ class Coordinator:
                 try:
                     send({"do": own})
                 except (OSError, ValueError) as error:
-                    # Its "bye" may not have been read yet, so elastic programs try to reconnect.
+                    # The rank may have left properly, with a "bye" message that has not been read
+                    # yet, so elastic programs try to reconnect.
                     self.remove(rank, f"cannot be reached ({error})", lost=False)
 
     def _check_stalls(self) -> None:

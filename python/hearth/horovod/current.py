@@ -43,7 +43,8 @@ def shutdown() -> None:
             ended.close()
 
 
-# Runs before the ranks are closed automatically: atexit functions run in reverse order.
+# shutdown() runs before hearth.ranks closes its groups, because atexit functions run in reverse
+# order.
 atexit.register(shutdown)
 
 

@@ -62,7 +62,7 @@ class State:
 
 
 class ObjectState(State):
-    """Attributes of any picklable type: ObjectState(batch=0, epoch=0).
+    """A state of attributes of any picklable type, such as ObjectState(batch=0, epoch=0).
 
     `bcast_object`, `get_rank`: functions with Horovod's signatures; None: this package's functions.
     """
@@ -101,8 +101,8 @@ def run(func: Callable[..., Any]) -> Callable[..., Any]:
     """A decorator of func(state, ...): on HorovodInternalError the state is restored to its last
     commit, all ranks reconnect, and the function starts again.
 
-    Raises HorovodInternalError if not all ranks reconnect. A lost rank never does; a cluster with
-    restart=True then starts all ranks again. HOROVOD_ELASTIC_RESET_LIMIT: limit of retries.
+    Raises HorovodInternalError if not all ranks reconnect. A lost rank never reconnects; a cluster
+    with restart=True then starts all ranks again. HOROVOD_ELASTIC_RESET_LIMIT: limit of retries.
     """
 
     @functools.wraps(func)

@@ -36,7 +36,7 @@ class _Submitted:
 
 
 class Engine:
-    """Connected to the other ranks until close().
+    """This rank's engine, connected to the other ranks until close().
 
     Attributes:
         rank, size: this process's rank, and the number of ranks.
@@ -91,8 +91,8 @@ class Engine:
         return self._send((set_id, name), {"set": set_id, "name": name, "call": call}, arrays)
 
     def join(self) -> Future[int]:
-        """Adds zeros to the others' reductions until all ranks have joined; returns the last one's
-        rank."""
+        """Adds zeros to other ranks' reductions until all ranks have joined; returns the rank that
+        joined last."""
         return self._send(_JOIN, {"join": True}, ())
 
     def _send(self, key: tuple[int, str], message: Message, arrays: Sequence[Array]) -> Future[Any]:
@@ -155,7 +155,7 @@ class Engine:
         with self._lock:
             own = [self._pending.pop((each["set"], each["name"]), None) for each in batch]
             if self._ended and None in own:
-                return  # close() has already failed them
+                return  # close() has already failed these operations
         calls = [response["operation"] for response in batch]
         arrays = [
             list(submitted.arrays) if submitted else _zeros(call)

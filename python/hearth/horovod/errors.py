@@ -12,14 +12,14 @@ class HorovodInternalError(HearthError):
     for good, so that the ranks cannot reconnect.
     """
 
-    # TensorFlow's errors call it without arguments.
+    # TensorFlow's error classes call this constructor without arguments.
     def __init__(self, text: str = "", lost: bool = False):
         super().__init__(text)
         self.lost = lost
 
 
 class HostsUpdatedInterrupt(RuntimeError):
-    """The set of workers changes: an elastic program restarts without losing its state.
+    """Raised when the set of workers changes: an elastic program restarts without losing its state.
 
     Attributes:
         skip_sync: whether the state of all workers is already equal.

@@ -68,7 +68,8 @@ class _Failure:
 
 
 class _Ranks:
-    """Starts the ranks, forwards their messages, and waits until all have ended."""
+    """The ranks of one run, as processes: starts them, forwards their messages, and waits until all
+    have ended."""
 
     def __init__(
         self, world: int, command: Sequence[str], env: Mapping[str, str] | None, program: bytes

@@ -6,14 +6,14 @@ import itertools
 from collections import defaultdict
 from collections.abc import Iterator
 
-# Number of joins since the ranks connected. Part of the names, because before a join some ranks
-# have submitted more operations than others.
+# Number of joins since the ranks connected. Names contain it, because before a join some ranks have
+# submitted more operations than others.
 _joins = 0
 _numbers: defaultdict[tuple[str, int], Iterator[int]] = defaultdict(itertools.count)
 
 
 def of_operation(kind: str, name: str | None, set_id: int) -> str:
-    """The name by which ranks match an operation, which includes its kind.
+    """The name by which ranks match an operation; it includes the operation's kind.
 
     Ranks must submit unnamed operations of a process set in the same order.
     """
@@ -23,7 +23,8 @@ def of_operation(kind: str, name: str | None, set_id: int) -> str:
 
 
 def forget() -> None:
-    """Resets the numbers, as all ranks do when they connect."""
+    """Restarts the numbers of unnamed operations and of joins; all ranks call it when they
+    connect."""
     global _joins
     _joins = 0
     _numbers.clear()

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 Array = np.ndarray[Any, Any]
-# Types that the core cannot add, and the wider ones to use instead.
+# Data types that the core cannot add, and the wider types to use instead.
 _WIDER = {
     "int8": np.int32,
     "int16": np.int32,
@@ -36,7 +36,8 @@ class Exchange:
 
     @property
     def has_ended(self) -> bool:
-        """Whether it failed because the member that runs its rendezvous has ended."""
+        """Whether the member that runs these members' rendezvous has ended, which makes operations
+        fail."""
         return self._ranks is not None and self._ranks.rendezvous_ended
 
     def close(self) -> None:

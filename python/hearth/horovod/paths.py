@@ -24,7 +24,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
 
 
 class _Paths:
-    """Finds and loads these modules, for importlib."""
+    """An importlib finder and loader of the modules of _HOMES."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None

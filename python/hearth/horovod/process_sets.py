@@ -35,7 +35,7 @@ class ProcessSet:
         self.ranks = sorted(ranks)
 
     def size(self) -> int | None:
-        """The number of its members; None when it is not registered."""
+        """The number of members; None when the set is not registered."""
         members = self._members()
         return None if members is None else len(members)
 
@@ -136,5 +136,5 @@ def register(process_sets: Any) -> None:
     """Implements the argument `process_sets` of init()."""
     global_process_set.ranks = list(range(current.engine().size))
     for each in process_sets if isinstance(process_sets, list | tuple) else ():
-        each.process_set_id = None  # it may be from an earlier group
+        each.process_set_id = None  # the id may be from an earlier init()
         add_process_set(each)

@@ -21,7 +21,8 @@ _launched: Launched | None = None
 
 
 def find() -> Place:
-    """This process's place; the only rank if nothing indicates other ranks."""
+    """This process's Place: its rank and its rendezvous. It is the only rank if nothing indicates
+    other ranks."""
     if (launcher := launched()) is not None:
         return launcher.place
     if (place := here()) is not None:

@@ -22,7 +22,7 @@ def main() -> int:
 
 
 def _end_with_jvm() -> None:
-    """Ends with the JVM: standard input is a pipe without data, which closes when the JVM ends.
+    """Ends this process when standard input closes, which is a pipe that the JVM holds open.
 
     All work depends on that JVM or on this process, so no cleanup is needed.
     """

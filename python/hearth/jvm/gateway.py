@@ -14,10 +14,11 @@ _attaching = threading.Lock()
 
 
 def connect() -> Any:
-    """Connects pyspark to the JVM; returns the gateway. Child processes do not inherit its secret.
+    """Connects pyspark to the JVM; returns the gateway. Child processes do not inherit the
+    gateway's secret.
 
     Raises:
-        Py4JError: the JVM has ended, or another one listens on its port.
+        Py4JError: the JVM has ended, or another process listens on its port.
     """
     from pyspark import SparkContext
     from pyspark.java_gateway import launch_gateway
@@ -30,7 +31,8 @@ def connect() -> Any:
 
 
 def session_of(java_session: Any) -> SparkSession:
-    """The same session in Python. The first call also wraps the JVM's SparkContext."""
+    """A session of the JVM as a session of pyspark. The first call also wraps the JVM's
+    SparkContext."""
     from pyspark import SparkConf, SparkContext
     from pyspark.sql import SparkSession
 

@@ -80,7 +80,7 @@ def _flags(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def _hint(text: str) -> dict[str, str]:
-    """Types by column of `struct<a:int,b:array<float>>`."""
+    """The type of each column of a schema such as `struct<a:int,b:array<float>>`."""
     from pyspark.sql.types import StructType, _parse_datatype_string
 
     if not text:

@@ -17,17 +17,17 @@ from hearth.rows import model_thread
 from hearth.rows.dense_arrays import dense_array, fitted
 from hearth.rows.results import as_array, as_column, spark_type
 
-# The packed results of a partition.
+# Schema of the rows that contain a partition's packed results.
 REDUCED_SCHEMA = "parts binary"
 
 
 @dataclass(frozen=True)
 class Blocks:
-    """A function over columns; sent to tasks.
+    """A function over columns, as sent to tasks.
 
-    `program`: the pickled function; `columns`: names for messages and results; `read`: the columns
-    that contain their values; `single`: columns of `read` that are converted to float32; `tensors`:
-    whether the function takes PyTorch tensors.
+    `program`: the pickled function; `columns`: names for messages and results; `read`: the frame's
+    columns with the values of `columns`; `single`: columns of `read` that are converted to float32;
+    `tensors`: whether the function takes PyTorch tensors.
     """
 
     program: bytes

@@ -16,7 +16,7 @@ from hearth.spark.task_resources import partition_id
 
 @dataclass(frozen=True)
 class BlobColumns:
-    """A transformation; sent to tasks.
+    """The transformation of a CaffeModel, as sent to tasks.
 
     `read`: the columns of the net's layer; `kept`: names of the columns that stay.
     """
@@ -35,7 +35,7 @@ def add_blobs(spec: BlobColumns, batches: Iterator[pa.RecordBatch]) -> Iterator[
     made = pa.schema([(blob, pa.list_(pa.float32())) for blob in spec.predict.job["features"]])
     waiting = WaitingRows(spec.kept, made, partition_id(), 0, joined_columns)
     rows = _NumberedRows(spec, waiting)
-    done = 0  # rows with blobs
+    done = 0  # number of rows that have blobs
     try:
         for found in features_task(spec.predict, rows.numbered(batches)):
             if POSITION in found.schema.names and found.column(POSITION).null_count == 0:
@@ -56,14 +56,14 @@ class _NumberedRows:
     def __init__(self, spec: BlobColumns, waiting: WaitingRows):
         self._spec = spec
         self._waiting = waiting
-        self.count = 0  # rows so far
+        self.count = 0  # number of rows so far
 
     def numbered(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The columns of the net's layer, and a column `id` with each row's number in the
         partition.
 
         Does not wait for results, because invalid rows have none. The rings to and from the net
-        limit how far it reads ahead.
+        limit how many rows this generator reads ahead.
         """
         read = self._spec.read
         for batch in batches:

@@ -41,7 +41,7 @@ _HasBlobs: Any = param("blobs", "blobs that transform() adds", TypeConverters.to
 
 
 class _Columns(HasFeaturesCol, HasLabelCol, _HasBlobs):
-    """Params of estimator and model."""
+    """The column Params that CaffeEstimator and CaffeModel share."""
 
     def setFeaturesCol(self, value: str) -> Any:
         """Sets featuresCol: the column to use for the layer's first column (`data`, or its first
@@ -85,7 +85,7 @@ class CaffeEstimator(
     DefaultParamsReadable,  # type: ignore[type-arg]
     DefaultParamsWritable,
 ):
-    """Trains a Caffe net on executors, with hearth.caffeonspark.
+    """An estimator that trains a Caffe net on executors, with hearth.caffeonspark.
 
     Requires `conf` and `modelDir`; each fit() writes a new model there. Rows where
     validationIndicatorCol is true, or the share of all rows that validationFraction sets, are not
@@ -175,7 +175,7 @@ class CaffeModel(
     texts = Param(Params._dummy(), "texts", "the prototxts", TypeConverters.toString)
 
     def __init__(self) -> None:
-        """Use CaffeEstimator.fit() or load() instead."""
+        """Call CaffeEstimator.fit() or load() instead of this constructor."""
         super().__init__()
         self._setDefault(blobs=[])
         self._history: list[Row] = []
@@ -222,7 +222,7 @@ class CaffeModel(
         table, kept = stage_columns.with_copies(dataset)
         rows = self._named(table, conf, False)
         frame = DataSource(spark).fromDataFrame(conf, rows, False).frame(blobs, kept)
-        # Without `id` and SampleID, because the tasks number the rows.
+        # Omits `id` and SampleID, because the tasks number the rows.
         read = tuple(name for name in frame.columns if name not in (*kept, "id", "SampleID"))
         types = "".join(frame.schema[name].json() for name in read)
         spec = BlobColumns(predict_spec(conf, "features", spark, types), read, kept)
@@ -233,7 +233,7 @@ class CaffeModel(
 
 
 class _ModelWriter(DefaultParamsWriter):
-    """Writes the stage's Params, the model's file and its history."""
+    """A writer of a CaffeModel: its Params, the .caffemodel and the history."""
 
     def saveImpl(self, path: str) -> None:
         super().saveImpl(path)

@@ -13,7 +13,7 @@ _GREATER = ("acc", "auc", "f1", "precision", "recall", "r2", "iou", "bleu")
 
 
 class EarlyStop:
-    """Tracks the monitored figure. Not thread-safe.
+    """The early stopping of one training: tracks the monitored figure. Not thread-safe.
 
     Attributes:
         state: saved in checkpoints: the best value, its epoch, and the number of epochs since then.
@@ -30,13 +30,14 @@ class EarlyStop:
 
     @classmethod
     def of(cls, spec: TrainingSpec) -> EarlyStop:
-        """For a training, whose default is its loss on validation rows, if it has some."""
+        """The EarlyStop of a training. By default it monitors the loss on validation rows, if there
+        are any, else the training loss."""
         monitor = spec.monitor or ("val_loss" if spec.validates else "loss")
         return cls(monitor, spec.patience, spec.min_delta, spec.monitor_mode)
 
     def observe(self, row: Mapping[str, Any], epoch: int) -> bool:
-        """Adds an epoch's figures; returns whether it is the best so far. Raises ValueError if the
-        monitored figure is missing."""
+        """Adds an epoch's figures; returns whether the epoch is the best so far. Raises ValueError
+        if the monitored figure is missing."""
         if self.monitor not in row:
             raise invalid(
                 f"monitor is {self.monitor!r}, but an epoch has {', '.join(row)}: use one of "

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Prediction:
-    """A model and the columns that it reads; sent to tasks.
+    """A model and the columns that it reads, as sent to tasks.
 
     `read`: the columns that contain the program's inputs; `kept`: the columns that stay.
     """

@@ -13,7 +13,8 @@ _AS_THEY_ARE = ("string", "bfloat16")  # types of inputs that NumPy lacks
 
 
 class KerasPredictor:
-    """Calls a model with arrays in the order of its inputs, cast to their types."""
+    """A Keras model, called with arrays in the order of its inputs; casts the arrays to the inputs'
+    types."""
 
     def __init__(self, model: Any, names: Sequence[str]):
         """`names`: names of the input arrays, used in error messages."""

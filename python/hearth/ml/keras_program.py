@@ -12,7 +12,7 @@ from typing import Any
 from hearth.cluster import results
 from hearth.ml.training_spec import TrainingCode, TrainingSpec, loader_map, report_epoch, summary_of
 
-KEPT = 2  # number of checkpoints
+KEPT = 2  # number of checkpoints to keep
 
 
 def train(given: tuple[TrainingSpec, bytes, bytes, str], ctx: Any) -> None:
@@ -37,7 +37,7 @@ def train(given: tuple[TrainingSpec, bytes, bytes, str], ctx: Any) -> None:
         "map": loader_map(code.transformation),
         "workers": spec.threads,
     }
-    open_loader = partial(ctx._loader, Loader)  # returns arrays, even with a TorchContext
+    open_loader = partial(ctx._loader, Loader)  # its loaders yield arrays, even with a TorchContext
     how = {**options, "shuffle": spec.shuffle}
     loader = open_loader("train", spec.batch_size, None, how)
     held = None
@@ -129,7 +129,8 @@ def result_of(cluster: Any) -> dict[str, Any] | None:
 
 
 def load_archive(data: bytes, objects: Any = None, trusted: bool = False) -> Any:
-    """The model in a .keras file. Code in the file (Lambda layers) runs only if it is trusted."""
+    """The model in a .keras file. Code in the file (Lambda layers) runs only if the file is
+    trusted."""
     from pathlib import Path
     from tempfile import TemporaryDirectory
 

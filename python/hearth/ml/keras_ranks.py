@@ -27,7 +27,7 @@ class KerasRanks(Protocol):
 
 
 class Alone(KerasRanks):
-    """A training on one node."""
+    """The only rank of a training on one node."""
 
     rank, size = 0, 1
 
@@ -42,7 +42,7 @@ class Alone(KerasRanks):
 
 
 class TensorFlowRanks(KerasRanks):
-    """Uses hearth.tensorflow, in a node of a cluster."""
+    """A node of a cluster as a rank, connected to the others by hearth.tensorflow."""
 
     def __init__(self) -> None:
         import hearth.tensorflow as hvt
@@ -65,7 +65,7 @@ class TensorFlowRanks(KerasRanks):
 
 
 class TorchRanks(KerasRanks):
-    """Uses torch.distributed, in a node of a TorchCluster."""
+    """A node of a TorchCluster as a rank, connected to the others by torch.distributed."""
 
     def __init__(self, ctx: Any):
         import torch.distributed as dist

@@ -21,7 +21,8 @@ HasBackend: Any = param("backend", "of Keras: tensorflow, torch or jax", TypeCon
 
 
 class KerasEstimator(TrainingEstimator, HasBackend):
-    """Trains a Keras 3 model on nodes on Spark's executors, which average their gradients.
+    """An estimator that trains a Keras 3 model on nodes on Spark's executors, which average their
+    gradients.
 
     Columns of numbers, arrays and vectors of one length become arrays; doubles are converted to
     Keras' float type, and bytes of one length to uint8. A null in one of these columns is an error,
@@ -80,7 +81,7 @@ class KerasEstimator(TrainingEstimator, HasBackend):
         self._set_all(params)
 
     def setInitialModel(self, value: KerasModel) -> KerasEstimator:
-        """Starts with the weights of a KerasModel; not saved."""
+        """Makes fit() start with the weights of a KerasModel, which is not saved with the stage."""
         self._initial = value._archive
         return self
 
@@ -130,7 +131,7 @@ class KerasModel(TrainedModel, HasBackend):
     """
 
     def __init__(self) -> None:
-        """Use KerasEstimator.fit() or load() instead."""
+        """Call KerasEstimator.fit() or load() instead of this constructor."""
         super().__init__()
         self._setDefault(backend="tensorflow")
         self._archive = b""

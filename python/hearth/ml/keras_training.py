@@ -28,7 +28,8 @@ _POLICIES = {"bf16": "mixed_bfloat16", "fp16": "mixed_float16"}
 
 
 class KerasTrainer:
-    """Trains a model with fit() on this rank's minibatches. Not thread-safe.
+    """A trainer of one rank, which trains a model with fit() on this rank's minibatches. Not
+    thread-safe.
 
     Attributes:
         model: the compiled model; run: state that checkpoints contain in addition to the weights.
@@ -76,8 +77,8 @@ class KerasTrainer:
         )
 
     def _check_compiled(self) -> None:
-        """Sets the learning rate of a compiled model. Raises ValueError for Params that
-        compile() would have to apply."""
+        """Sets the learning rate of a compiled model. Raises ValueError for Params that only
+        compile() can apply."""
         spec = self.spec
         options = {
             "optimizerArgs": spec.optimizer_args, "lossWeights": spec.loss_weights,
@@ -196,8 +197,8 @@ class Batches(KerasDataset):
 
 
 class _Epochs(keras.callbacks.Callback):
-    """At an epoch's end, computes the figures of all ranks, keeps the best weights, and calls the
-    user's functions."""
+    """A callback that, at an epoch's end, computes the figures of all ranks, keeps the best
+    weights, and calls the user's functions."""
 
     def __init__(self, trainer: KerasTrainer, validation: Any):
         super().__init__()
@@ -232,7 +233,7 @@ class _Epochs(keras.callbacks.Callback):
 
 
 class _End(keras.callbacks.Callback):
-    """Runs after the user's callbacks: makes the ranks agree on whether to stop, and ends an
+    """A callback that runs after the user's: makes the ranks agree on whether to stop, and ends an
     epoch."""
 
     def __init__(self, trainer: KerasTrainer):

@@ -108,7 +108,7 @@ def with_outputs(
     """The frame with the columns `new_columns` that a program computes for each row; see predict().
 
     Raises:
-        ValueError: a column is missing, or exists already; messages name the caller `stage`.
+        ValueError: a column is missing, or exists already; messages name `stage` as the caller.
     """
     from pyspark.sql.types import StructType
 

@@ -22,7 +22,7 @@ PRECISIONS = ("", "bf16")
 
 @dataclass(frozen=True)
 class Program:
-    """A model; sent to tasks and nodes.
+    """A model, as sent to tasks and nodes.
 
     `key`: hash of all other fields; `model`, `prepare`: pickled, or empty if this process does not
     need them; `inputs`, `outputs`: columns; `compile`, `precision`: options for PyTorch modules.
@@ -68,7 +68,7 @@ def preparer_of(program: Program) -> Preparer:
 
 
 class Preparer:
-    """Applies `prepare` to the input columns. Not thread-safe."""
+    """The function `prepare` of a program, applied to the input columns. Not thread-safe."""
 
     def __init__(self, program: Program):
         """Unpickles the function, which the session's driver sent."""
@@ -95,7 +95,7 @@ class Preparer:
 
 
 class Predictor:
-    """Computes a model's outputs for arrays of its inputs. Not thread-safe."""
+    """A loaded model: computes outputs for arrays of inputs. Not thread-safe."""
 
     def __init__(self, program: Program):
         """Unpickles the function, which the session's driver sent."""

@@ -1,4 +1,4 @@
-"""Stages that are saved with files in addition to Params: weights, and in a separate file the
+"""Stages that are saved with files in addition to Params: weights, and a separate file with the
 user's code."""
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class CodeStage(Params, DefaultParamsReadable, DefaultParamsWritable):  # type: 
     """
 
     _code = b""
-    _distrusted = ""  # the path that it was loaded from, if its code is not trusted
+    _distrusted = ""  # path from which the stage was loaded, if its code is not trusted
 
     def _keep(self, program: Any) -> None:
         from pyspark import cloudpickle
@@ -147,7 +147,7 @@ class StageFiles:
 
 
 class StageWriter(DefaultParamsWriter):
-    """Writes Params, the code, and the stage's files."""
+    """A writer of a stage: its Params, the user's code, and the stage's files."""
 
     def _handleOverwrite(self, path: str) -> None:
         """Removes the old content. Spark's method needs a JVM. A Spark Connect client has none, so
@@ -172,7 +172,7 @@ class StageWriter(DefaultParamsWriter):
 
 
 class StageReader(DefaultParamsReader):  # type: ignore[type-arg]
-    """Loads stages of StageWriter, without unpickling anything."""
+    """A reader of stages that StageWriter has written; unpickles nothing."""
 
     def load(self, path: str) -> Any:
         """The stage that was saved in `path`."""

@@ -53,7 +53,7 @@ _TIMEOUT_S = 3600.0
 _BEAT_S, _HUNG_S, _CALL_S = 5.0, 60.0, 600.0
 
 _lock = threading.Lock()
-_clusters: dict[tuple[Any, ...], Cluster] = {}  # by session, model, batch size and devices
+_clusters: dict[tuple[Any, ...], Cluster] = {}  # by (session, model, batch size, devices)
 
 
 def task_of(
@@ -184,8 +184,8 @@ def served(
 ) -> Iterator[pa.RecordBatch]:
     """Yields each batch's kept columns and the results of a node's model.
 
-    A thread reads, prepares and sends rows. It waits while the node cannot keep up, or while Spark
-    does not consume the results.
+    A thread reads, prepares and sends rows. The thread waits while the node cannot keep up, or
+    while Spark does not consume the results.
     """
     partition, before = partition_id(), 0
     rows = WaitingRows(spec.kept, made, partition, least=2 * spec.batch_size)
@@ -200,7 +200,7 @@ def served(
         rows.check_none()
     finally:
         rows.close()
-        with suppress(ValueError):  # the thread that reads it is still running
+        with suppress(ValueError):  # the thread that reads `sent` is still running
             sent.close()
 
 

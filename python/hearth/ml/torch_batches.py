@@ -25,7 +25,7 @@ class Batch:
 
 
 class BatchConverter:
-    """Converts batches of a loader with uneven="weight". Not thread-safe."""
+    """A converter of batches from a loader with uneven="weight". Not thread-safe."""
 
     def __init__(
         self, inputs: Sequence[str], labels: Sequence[str], weight: str, device: Any, kind: Any

@@ -29,7 +29,8 @@ class BatchLoss:
 
 
 class Losses:
-    """One loss, which may take several outputs and labels, or one loss for each output."""
+    """The losses of a training: one loss, which may take several outputs and labels, or one for
+    each output."""
 
     def __init__(self, losses: Any, labels: Sequence[str], factors: Sequence[float]):
         """Raises ValueError if the numbers of losses, labels and weights differ."""
@@ -82,7 +83,8 @@ class Losses:
 
 def _called(function: Callable[..., Any], outputs: Any, labels: Any) -> torch.Tensor:
     with warnings.catch_warnings():
-        # Otherwise PyTorch would broadcast outputs against labels, and train on a meaningless loss.
+        # Raises instead of warning, because PyTorch would broadcast outputs against labels, and
+        # train on a meaningless loss.
         warnings.filterwarnings("error", message="Using a target size")
         try:
             return function(*outputs, *labels)
@@ -99,7 +101,8 @@ def _line(error: BaseException) -> str:
 
 
 def _per_row(function: Any) -> Callable[..., Any]:
-    """The loss without the mean over rows, if the function supports that."""
+    """A loss function that returns one loss per row, without the mean, if `function` supports
+    that."""
     if isinstance(function, torch.nn.Module) and hasattr(function, "reduction"):
         function = copy.copy(function)
         function.reduction = "none"
@@ -122,9 +125,9 @@ def _checked(loss: Any) -> torch.Tensor:
 
 
 class Metrics:
-    """Computes metrics in one pass over the rows. A metric is a function of outputs and labels that
-    returns the mean over the rows, or an object with update() and compute(), such as one of
-    torchmetrics.
+    """The metrics of a training, computed in one pass over the rows. A metric is a function of
+    outputs and labels that returns the mean over the rows, or an object with update() and
+    compute(), such as one of torchmetrics.
 
     Attributes:
         sums: for each function the sum of its values times the number of rows; rows: number of
@@ -157,8 +160,8 @@ class Metrics:
         self.rows += batch.rows
 
     def values(self) -> dict[str, float]:
-        """The metrics of this rank's rows. Metrics of torchmetrics are over all ranks' rows, in a
-        collective call."""
+        """The metrics of this rank's rows. Metrics of torchmetrics cover the rows of all ranks,
+        through a collective call."""
         found = {name: self.sums.get(name, 0.0) / max(1, self.rows) for name in self._functions}
         return found | {name: float(metric.compute()) for name, metric in self._objects.items()}
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class TorchPredictor:
-    """Calls a module in eval mode, on this process's GPU if it has one.
+    """A module in eval mode, called on this process's GPU if it has one.
 
     Floats are converted to the type of the module's weights, and bytes of one length to uint8
     [rows, length].

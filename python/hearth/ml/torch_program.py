@@ -10,7 +10,7 @@ from hearth.errors import invalid
 from hearth.ml.training_spec import TrainingCode, TrainingSpec, loader_map, report_epoch, summary_of
 from hearth.torch import returned
 
-KEPT = 2  # number of checkpoints
+KEPT = 2  # number of checkpoints to keep
 
 
 def train(given: tuple[TrainingSpec, bytes, bytes], ctx: Any) -> None:

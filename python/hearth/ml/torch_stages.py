@@ -16,7 +16,7 @@ from hearth.torch import returned
 
 
 class TorchEstimator(TrainingEstimator):
-    """Trains a module with DistributedDataParallel on nodes on Spark's executors.
+    """An estimator that trains a module with DistributedDataParallel on nodes on Spark's executors.
 
     Columns of numbers, arrays and vectors of one length become tensors; floats are converted to the
     type of the module's weights, and bytes of one length to uint8. A null in one of these columns
@@ -75,7 +75,8 @@ class TorchEstimator(TrainingEstimator):
         self._set_all(params)
 
     def setInitialModel(self, value: Any) -> TorchEstimator:
-        """Starts with the weights of a TorchModel, or with a state_dict; not saved."""
+        """Makes fit() start with the weights of a TorchModel, or with a state_dict; not saved with
+        the stage."""
         state = value.state_dict() if hasattr(value, "state_dict") else value
         self._initial = returned.dumped(dict(state))
         return self
@@ -125,7 +126,7 @@ class TorchModel(TrainedModel):
     modelArgs: Any = Param(Params._dummy(), "modelArgs", "arguments of the module's function")
 
     def __init__(self) -> None:
-        """Use TorchEstimator.fit() or load() instead."""
+        """Call TorchEstimator.fit() or load() instead of this constructor."""
         super().__init__()
         self._setDefault(modelArgs={})
         self._state = b""

@@ -21,8 +21,9 @@ _TYPES = {"float32": None, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 
 class Trainer:
-    """Trains a model on this rank's minibatches, in step with the other ranks of the default
-    process group, or alone if there is no group. Passed to callbacks. Not thread-safe.
+    """A trainer of one rank, which trains a model on this rank's minibatches, in step with the
+    other ranks of the default process group, or alone if there is no group. Passed to callbacks.
+    Not thread-safe.
 
     Attributes:
         model, optimizer, scheduler: created by the user's code; the model is not wrapped in

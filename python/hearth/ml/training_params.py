@@ -33,7 +33,7 @@ _FLAG, _TEXTS, _FLOATS = (
     TypeConverters.toListString,
     TypeConverters.toListFloat,
 )
-# Names that other libraries and pyspark.ml use.
+# Params by the names that other libraries and pyspark.ml use for them.
 _ALIASES = {
     "featuresCols": "inputCols",
     "numWorkers": "workers",
@@ -53,8 +53,8 @@ HasValidationFraction: Any = param(
 
 
 class HasValidation(HasValidationIndicatorCol, HasValidationFraction):
-    """Selects rows for validation instead of training, by a boolean column or as a share of all
-    rows."""
+    """Params that select rows for validation instead of training, by a boolean column or as a share
+    of all rows."""
 
     def setValidationIndicatorCol(self, value: str) -> Any:
         """Sets validationIndicatorCol: a boolean column, true for rows to validate on."""
@@ -95,7 +95,7 @@ class HasNetColumns(
     HasOutputCol,
     _NetParams,
 ):
-    """The column Params of estimator and model."""
+    """The column Params that an estimator and its model share."""
 
     def setInputCols(self, value: list[str]) -> Any:
         """Sets inputCols: the columns that are the model's arguments, in order."""

@@ -16,8 +16,8 @@ from hearth.spark.slots import slots_now
 
 
 class SlotQueue:
-    """Grants slots in the order of the requests. All slots of a request are granted at once, so no
-    request holds only some of them. Thread-safe."""
+    """A queue that grants slots in the order of the requests. All slots of a request are granted at
+    once, so no request holds only some of them. Thread-safe."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -27,8 +27,8 @@ class SlotQueue:
     @contextmanager
     def hold(self, count: int, slots: Callable[[], int | None]) -> Iterator[None]:
         """Holds `count` slots during the block. If fewer slots exist, the block runs alone, and
-        Spark reports the lack. `slots` returns the number of slots (None: unknown), and is called
-        again each time another block ends."""
+        Spark reports the missing slots. `slots` returns the number of slots (None: unknown), and is
+        called again each time another block ends."""
         turn = object()
         with self._changed:
             self._queue.append(turn)
@@ -71,7 +71,8 @@ def slots_of_trainings(spark: Any, profile: Any) -> int | None:
     reserved for the tasks that send them rows.
     """
     setting, slots = spark.conf.get, slots_now(spark, profile)
-    if profile is None or slots is None or is_on(setting):  # then those tasks get other executors
+    # With dynamic allocation, the tasks that send rows get additional executors.
+    if profile is None or slots is None or is_on(setting):
         return slots
     ordinary = slots_now(spark, None)
     if ordinary is None:

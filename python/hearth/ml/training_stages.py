@@ -34,7 +34,8 @@ _FIELDS = {
 
 
 class TrainingEstimator(Estimator, HasTraining, CodeStage):  # type: ignore[type-arg]
-    """The parts of fit() shared by all frameworks: columns, validation rows, slots, errors."""
+    """The base class of estimators, with the code of fit() that all frameworks share: columns,
+    validation rows, slots, errors."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -56,8 +57,8 @@ class TrainingEstimator(Estimator, HasTraining, CodeStage):  # type: ignore[type
         return Estimator.fitMultiple(that, dataset, paramMaps)
 
     def _fit(self, dataset: Any) -> Any:
-        """Raises NodeError if a worker fails, ValueError for missing columns, nulls in them, and
-        invalid Params."""
+        """Raises NodeError if a worker fails, ValueError for missing columns, nulls in the columns,
+        and invalid Params."""
         self._check_params()
         spec = self._spec(dataset)
         names = [*spec.inputs, *spec.labels, *([spec.weight] if spec.weight else [])]
@@ -145,7 +146,7 @@ class TrainedModel(Model, HasNetColumns, CodeStage):
 
     @property
     def summary(self) -> TrainingSummary:
-        """The history of the training; a loaded model has it, too.
+        """The history of the training, which is also saved and loaded with the model.
 
         Raises:
             ValueError: the history is not known.

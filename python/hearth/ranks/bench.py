@@ -47,7 +47,7 @@ class Selection:
 
 
 def parsed(sizes: str, transports: str) -> Selection:
-    """Parses the command line's comma-separated lists; "4KB" is "4 KB".
+    """Parses the command line's comma-separated lists; "4KB" stands for "4 KB".
 
     Raises:
         ValueError: an unknown name.

@@ -187,8 +187,8 @@ class Ranks:
         to the parent, and stay open."""
         self._left = True
         for each in (self._queue, self._group, self._member, self._coordinator):
-            # Leaks each object: its destructor would wait for threads, and report to other ranks
-            # that this rank has left.
+            # Leaks each object of the core: the destructor would wait for threads, and report to
+            # other ranks that this rank has left.
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(each))
         self._queue = self._group = self._member = self._coordinator = None
 
@@ -236,8 +236,8 @@ def lost_a_rank() -> bool:
     return _lost.is_set() or any(ranks.failure() is not None for ranks in list(_open_ranks))
 
 
-# Groups to close at exit. A process that ends without close() has not failed, so it reports that it
-# is done.
+# Groups to close at exit. A process that exits without close() has not failed, so at exit it
+# reports that it is done.
 _open_ranks: weakref.WeakSet[Ranks] = weakref.WeakSet()
 
 

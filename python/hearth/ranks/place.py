@@ -11,8 +11,8 @@ from hearth.ranks.group import Rendezvous
 
 @dataclass(frozen=True)
 class Place:
-    """One of `world` ranks. `rendezvous_of` returns the Rendezvous for a group's name, if there are
-    several ranks."""
+    """The rank of this process, one of `world` ranks. `rendezvous_of` returns the Rendezvous for a
+    group's name, if there are several ranks."""
 
     rank: int
     world: int
@@ -20,7 +20,7 @@ class Place:
 
 
 def alone() -> Place:
-    """The place of the only rank."""
+    """The Place of a process that is the only rank."""
     no_others = Rendezvous(publish=lambda _: None, read=str, withdraw=lambda: None)
     return Place(0, 1, lambda _: no_others)
 
@@ -40,11 +40,11 @@ _place: Place | None = None
 
 
 def offer(place: Place | None) -> None:
-    """Sets this process's place; called by the code that starts the program."""
+    """Sets this process's Place; called by the code that starts the program."""
     global _place
     _place = place
 
 
 def here() -> Place | None:
-    """This process's place; None if it was not started as one of several ranks."""
+    """This process's Place; None if the process was not started as one of several ranks."""
     return _place

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-# How long ranks wait when none has rows, before they exchange their states again.
+# If no rank has rows, how long the ranks wait before they exchange their states again.
 _IDLE_S = 0.1
 _END = object()
-# Name of the thread that waits for rows while steps continue without them.
+# Name of the thread that waits for this rank's rows while steps continue without rows.
 AHEAD = "hearth-ahead"
 
 
@@ -28,7 +28,7 @@ class State:
 
 
 class Exchange(Protocol):
-    """A framework's minibatches and ranks."""
+    """The operations on a framework's minibatches, and between its ranks, that in_step() needs."""
 
     def exchange_states(self, own: State) -> list[State]:
         """Sends this rank's state to all ranks; returns the states of all, by rank."""
@@ -91,17 +91,17 @@ class Feed(Protocol):
 
 
 class Ahead:
-    """Takes minibatches in a background thread, one per request. Only one thread may request
+    """A background thread that takes minibatches, one per request. Only one thread may request
     them."""
 
     def __init__(self, batches: Iterable[Any]):
         self.ended = False
-        self._feeds: list[Feed] = []  # feeds that the background thread reads; only it appends
+        self._feeds: list[Feed] = []  # feeds that the thread reads; only the thread appends
         self._wanted: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._found: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._is_asked = False
         self._batch: Any = None
-        # The feeds' `used` once the program has the minibatch.
+        # (feed, its `used` once the program has the minibatch).
         self._used: list[tuple[Feed, int]] = []
         # A daemon thread: it may still wait for rows when the program ends.
         self._thread = threading.Thread(target=self._run, args=(batches,), name=AHEAD, daemon=True)

@@ -101,8 +101,8 @@ class BackupAndRestore(keras.callbacks.Callback):
         self._counter, self._background = rows.callback(), background
         self._is_writing = False  # the same on all ranks
         self._writing: Future[None] | None = None  # only on rank 0
-        self._step = self._saved = 0  # over all epochs
-        self._batch = 0  # in the epoch
+        self._step = self._saved = 0  # numbers of steps, over all epochs
+        self._batch = 0  # number of steps in the current epoch
         self._first = 0  # the rows' first epoch in the original fit
         self._last_step = 0
 
@@ -143,12 +143,13 @@ class BackupAndRestore(keras.callbacks.Callback):
             self.model.stop_training = True
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """Saves, unless checkpoints are written every few steps."""
+        """Saves a checkpoint, unless `every` is set."""
         if not self._every:
             self._save()
 
     def on_train_end(self, logs: Any = None) -> None:
-        """Saves the steps since the last checkpoint."""
+        """Saves a checkpoint if there were steps since the last one, and waits until it is
+        written."""
         if self._step > self._saved:
             self._save()
         self._settle()
@@ -198,8 +199,8 @@ class BackupAndRestore(keras.callbacks.Callback):
         self._folder.remove_older(self._keep, number)
 
     def _restored(self) -> dict[str, Any]:
-        """Restores model and rows from the newest checkpoint. Returns its description; empty if
-        there is none."""
+        """Restores model and rows from the newest checkpoint. Returns the checkpoint's description;
+        empty if there is no checkpoint."""
         if not self.model.built:
             raise invalid(
                 f"the model {self.model.name!r} has no weights yet: start it with keras.Input, or "
@@ -259,8 +260,8 @@ def _local_file() -> Any:
 
 
 def _on_rank_0(act: Callable[[], str]) -> str:
-    """Runs `act` on rank 0; returns its result on all ranks. If it fails, all ranks raise the same
-    HearthError."""
+    """Runs `act` on rank 0; returns its result on all ranks. If `act` fails, all ranks raise the
+    same HearthError."""
     outcome: dict[str, Any] = {}
     if group.rank() == 0:
         try:

@@ -45,8 +45,8 @@ def register_filesystems() -> None:
 
 
 def register_when_imported() -> None:
-    """Registers the file systems when this process imports TensorFlow, or at once if it already
-    has.
+    """Registers the file systems when this process imports TensorFlow, or at once if TensorFlow is
+    already imported.
 
     Does nothing if hearth was built without TensorFlow.
     """
@@ -59,7 +59,8 @@ def register_when_imported() -> None:
 
 
 class _Finder(MetaPathFinder):
-    """Finds TensorFlow with the other finders, and hooks the end of its import."""
+    """An importlib finder: finds TensorFlow with the other finders, and hooks the end of its
+    import."""
 
     def __init__(self) -> None:
         self._asking = threading.local()
@@ -96,7 +97,7 @@ class _Loader(Loader):
         self._loader.exec_module(module)
         if module.__spec__ is not None:
             module.__spec__.loader = module.__loader__ = self._loader
-        with suppress(ValueError):  # another thread has removed it
+        with suppress(ValueError):  # another thread has removed the finder
             sys.meta_path.remove(self._finder)
         try:
             register_filesystems()

@@ -26,7 +26,7 @@ def init(place: Any = None, timeout_s: float = _TIMEOUT_S) -> None:
     """Connects this process to the other ranks. Idempotent.
 
     In a node of a Hearth cluster the ranks are the nodes that take rows, and `place` is not needed.
-    Any other process is the only rank, unless it passes its place.
+    Any other process is the only rank, unless it passes `place`.
 
     Args:
         place: a hearth.ranks.place.Place.
@@ -62,7 +62,8 @@ def shutdown() -> None:
             ranks.close()
 
 
-# Runs before the ranks are closed automatically: atexit functions run in reverse order.
+# shutdown() runs before hearth.ranks closes its groups, because atexit functions run in reverse
+# order.
 atexit.register(shutdown)
 
 

@@ -1,6 +1,6 @@
 """Collective operations on TensorFlow's tensors, with their gradients.
 
-In a tf.function they run in program order.
+In a tf.function the operations run in program order.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def _reduce_slices(slices: tf.IndexedSlices, op: str, name: str) -> tf.IndexedSl
     values = _gather(slices.values, rows, f"values of {name}")
     if op == "mean":
         ranks = tf.cast(group.size(), values.dtype)
-        # Like the core's mean of a dense integer tensor.
+        # Truncates integers, like the core's mean of a dense integer tensor.
         values = tf.truncatediv(values, ranks) if values.dtype.is_integer else values / ranks
     indices = _gather(slices.indices, rows, f"indices of {name}")
     return tf.IndexedSlices(values, indices, slices.dense_shape)

@@ -45,7 +45,7 @@ def in_step(batches: Iterable[Any], patience_s: float = 0.5, feed: Any = None) -
 
 
 class InStep(Iterator[tuple[Any, float]]):
-    """The result of in_step(). Only one thread may iterate; any thread may commit."""
+    """The iterable returned by in_step(). Only one thread may iterate; any thread may commit."""
 
     def __init__(self, batches: Iterable[Any], patience_s: float, feed: Any):
         self._feed = feed

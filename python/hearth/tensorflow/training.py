@@ -148,7 +148,7 @@ def CheckpointCallback(steps: Any, save: Callable[[Any], object], every: int = 1
     import keras
 
     class Checkpoint(keras.callbacks.Callback):
-        done = 0  # steps over all epochs of fit()
+        done = 0  # number of steps over all epochs of fit()
         safe = 0
         of_epoch = 0
 
@@ -180,7 +180,7 @@ def CheckpointCallback(steps: Any, save: Callable[[Any], object], every: int = 1
 def MetricAverageCallback() -> Any:
     """A Keras callback: at the end of each epoch, averages the values of the logs over the ranks.
 
-    Put it before callbacks that read the logs.
+    Put this callback before callbacks that read the logs.
     """
     import keras
 

@@ -24,7 +24,7 @@ from hearth.tensorflowonspark.roles import make_template
 
 logger = logging.getLogger(__name__)
 
-# For programs that read it. It is never set, because failures are raised.
+# TensorFlowOnSpark's error status, for programs that read it. Always empty: failures are raised.
 tf_status: dict[str, Any] = {}
 
 # If set to 1, a failure in run() or shutdown() ends the driver as in TensorFlowOnSpark:
@@ -47,7 +47,7 @@ def _upstreams(name: str) -> property:
 class TFCluster(Cluster):
     """A running cluster, returned by run(). Thread-safe; `with` ends it."""
 
-    # Defaults that instances replace, because programs may look for the names in the class.
+    # Programs may look for these names in the class; instances replace the values.
     input_mode: int | None = None
     queues: Sequence[str] = ()
     server: Any = None

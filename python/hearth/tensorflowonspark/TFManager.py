@@ -13,7 +13,8 @@ from typing import Any
 
 
 class TFManager(BaseManager):
-    """get_queue(name), get(key) and set(key, value), from any process that knows the key."""
+    """A manager process, or a connection to it. Any process that knows `authkey` may call
+    get_queue(name), get(key) and set(key, value)."""
 
 
 # The manager that start() created in this process; in a manager's process, its data.

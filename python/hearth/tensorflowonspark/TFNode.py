@@ -66,7 +66,7 @@ def release_port(ctx: _Context) -> None:
 
 
 class _AsDataset:
-    """Methods that feeds have only in TensorFlow programs."""
+    """A mixin with the methods that feeds have only in TensorFlow programs."""
 
     def as_dataset(self, batch_size: int, output_signature: Any = None) -> Any:
         """A tf.data.Dataset of minibatches in the form of next_numpy().

@@ -77,8 +77,8 @@ def run(
 
 
 def _check_slots(context: Any, needed: int) -> None:
-    """Raises at once the error that Spark reports only after retries of a barrier stage without
-    enough slots."""
+    """Raises an error at once if a barrier stage has too few slots; Spark reports that only after
+    retries."""
     from pyspark.sql import SparkSession
 
     from hearth.spark import preflight

@@ -88,7 +88,8 @@ class TFNodeContext(NodeContext):
 
 
 class TFSparkNode:
-    """For programs that read its attributes. A node's state is in the node's process."""
+    """TensorFlowOnSpark's holder of a node's state, for programs that read its attributes. Hearth
+    keeps a node's state in the node's process."""
 
     mgr = None
     cluster_id = None
@@ -123,7 +124,8 @@ def run(
     queues: Sequence[str],
     background: bool,
 ) -> Callable[[Iterator[int]], None]:
-    """The body of the start job: each task starts the node whose id is its element.
+    """The body of the start job: each task starts the node whose id is the only element of the
+    task's partition.
 
     Args:
         fn: the main function, fn(tf_args, ctx).

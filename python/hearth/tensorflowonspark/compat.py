@@ -30,7 +30,7 @@ def export_saved_model(model: Any, export_dir: str, is_chief: bool = False) -> N
 def _export(model: Any, export_dir: str) -> None:
     names = tensor_names.names_of(model)
     if "save_format" in inspect.signature(model.save).parameters:
-        model.save(export_dir, save_format="tf")  # Keras 2: it uses the layers' names
+        model.save(export_dir, save_format="tf")  # Keras 2 names tensors after layers
     elif names is None or sys.modules["keras"].backend.backend() != "tensorflow":
         model.export(export_dir)
     else:

@@ -63,7 +63,7 @@ def saveAsTFRecords(df: Any, output_dir: str, *, round_doubles: bool = False) ->
     """
     check_types(df.schema, round_doubles)
     spark = df.sparkSession
-    # Creating the folder needs the tokens, too.
+    # Creating the folder needs the delegation tokens, too.
     tokens = None if is_local(output_dir, spark) else forward_tokens(spark)
     target = tfrecord_files.prepare_folder(spark, output_dir, df.schema.json())
     task = partial(_write_partition, target, tokens)

@@ -6,4 +6,4 @@ class Marker:
 
 
 class EndPartition(Marker):
-    """The end of a partition's rows."""
+    """Marks the end of a partition's rows in a queue."""

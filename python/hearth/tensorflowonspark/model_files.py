@@ -58,7 +58,7 @@ def _hashed(root: str, state: list[Any]) -> str:
 
     found = hashlib.sha256()
     for file, length, _ in state:
-        # Without `root`, because a copy in another folder is the same model.
+        # Hashes paths without `root`, because a copy in another folder is the same model.
         found.update(f"{file.removeprefix(root)}\0{length}\0".encode())
         with tf.io.gfile.GFile(file, "rb") as opened:
             while block := opened.read(_READ_BYTES):

@@ -62,7 +62,8 @@ class TFEstimator(
     HasSteps,
     SavedStage,
 ):
-    """Trains on a new cluster: train_fn(args, ctx) is the main function of its nodes."""
+    """An estimator that trains on a new cluster; train_fn(args, ctx) is the nodes' main
+    function."""
 
     export_fn = None  # TensorFlow 1 only
 
@@ -140,8 +141,8 @@ class TFModel(
     HasTagSet,
     SavedStage,
 ):
-    """Applies a SavedModel or a Keras 3 `.keras` file to each row. Loads it once per Python
-    worker."""
+    """A Spark ML model that applies a SavedModel or a Keras 3 `.keras` file to each row. Each
+    Python worker loads the file once."""
 
     keep_columns = Param(
         Params._dummy(), "keep_columns", "Keep the input's columns", TypeConverters.toBoolean

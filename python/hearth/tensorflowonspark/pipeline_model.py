@@ -193,7 +193,7 @@ def _loaded(spec: ModelSpec, digest: str) -> LoadedModel:
     return model
 
 
-# An output's column, its type, and the files' digest; or an error.
+# Fields that describe an output: its column, its type and the files' digest; or only an error.
 _DESCRIBED = ("name", "type", "digest", "refused")
 
 

@@ -35,7 +35,8 @@ class TFTypeConverters:
 
 
 class Namespace:
-    """Arguments as attributes: from a dict, another namespace, or argparse; or an argv list."""
+    """The arguments of a program as attributes, from a dict, another namespace or argparse; or an
+    argv list."""
 
     argv: list[str] | None = None
 

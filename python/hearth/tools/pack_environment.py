@@ -24,10 +24,11 @@ from hearth.tools.carried_libraries import libraries_of
 from hearth.tools.pack_archive import Entry, files_below
 from hearth.tools.pack_package import compiled, engine_parts, python_entries
 
-# Not packed, because executors get Spark's Python packages from Spark, and install no packages.
+# Distributions that are not packed, because executors get Spark's Python packages from Spark, and
+# install no packages.
 EXCLUDED = ("pyspark", "pyspark-client", "py4j", "pip", "setuptools", "uv", "wheel")
 _PYTHON = f"python{sys.version_info.major}.{sys.version_info.minor}"
-# Parts of Python's library: its tests and GUI modules.
+# Parts of Python's library that are not packed, such as tests and GUI modules.
 _UNUSED = ("test", "idlelib", "turtledemo", "tkinter", "ensurepip", "lib2to3", "__pycache__")
 _OWN = "hearth-spark"
 

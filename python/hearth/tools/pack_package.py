@@ -19,7 +19,7 @@ from hearth.tools.pack_archive import Entry, files_below
 _IMPORT_NAMES = ("hearth", "caffe", "com/yahoo/ml/caffe", "tensorflowonspark")
 _NATIVE = "hearth/native"
 _ENGINE = ("hearth", "_caffe.*.so")
-# Uses the node's torch if its version matches.
+# The library uses the node's torch if the version of that torch matches.
 _DEVICES = ("libhearth_device_torch.so",)
 _BINDINGS = ("_core.*.so", "libhearth_feed.so")
 _PLUGINS = ("libhearth_tensorflow_collective.so", "libhearth_tensorflow_files.so")

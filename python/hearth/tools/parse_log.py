@@ -73,7 +73,7 @@ def read_log(lines: Iterable[str]) -> TrainingLog:
     """Parses the lines of one log; skips lines that Caffe did not write."""
     log = TrainingLog()
     clock = _Clock()
-    tests: list[Row] = []  # of the last tested net
+    tests: list[Row] = []  # rows of the last tested net
     for line in lines:
         clock.read(line)
         found = _ITERATION.search(line)

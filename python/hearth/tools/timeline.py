@@ -34,7 +34,7 @@ class Process:
 
     Attributes:
         machine: processes on the same machine share a clock.
-        wall_us: offset of its times to its wall clock, in microseconds.
+        wall_us: offset of the timeline's times to the process's wall clock, in microseconds.
     """
 
     file: Path
@@ -124,7 +124,7 @@ def clocks(processes: Sequence[Process]) -> dict[str, Clock]:
     found: dict[str, Clock] = {}
     spans = {machine: _operation_times(processes, machine) for machine in _machines(processes)}
     walls = {process.machine: process.wall_us for process in reversed(processes)}
-    for first in spans:  # starts again at each machine that shares no operation with earlier ones
+    for first in spans:  # a new group if `first` shares no operation with earlier machines
         if first in found:
             continue
         base = walls[next(iter(spans))]

@@ -57,7 +57,7 @@ def register(key: str = "") -> None:
 
 
 def _create(options: Any, gpu_options: Any) -> HearthBackend | ProcessGroup:
-    if options.group_size > 1 and not dist.is_initialized():  # the group of all ranks
+    if options.group_size > 1 and not dist.is_initialized():  # this is the group of all ranks
         stores.keep(options.store, options.group_rank)
     own = HearthBackend(
         options.store, options.group_rank, options.group_size, options.timeout.total_seconds()
@@ -77,7 +77,7 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
     a different call (the message has both calls). Results are bitwise equal on all ranks.
     """
 
-    # Defined here because PyTorch reads them on the class, where its own are property objects.
+    # PyTorch reads these attributes on the class, where the base class has property objects.
     supports_coalescing = False
     supports_splitting = False
     supports_shrinking = False
@@ -169,7 +169,7 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
         return self.reduce_scatter_single(output, torch.cat([p.reshape(-1) for p in parts]), opts)
 
     def all_gather_single(self, output: Tensor, source: Tensor, opts: Any) -> Work:
-        """Gathers a tensor of each rank into one tensor on all."""
+        """Gathers a tensor of each rank into one tensor on all ranks."""
         return self.all_gather_single_coalesced([output], [source], opts)
 
     def all_gather_single_coalesced(
@@ -187,7 +187,7 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
     def allgather(
         self, outputs: Sequence[Sequence[Tensor]], inputs: Sequence[Tensor], opts: Any
     ) -> Work:
-        """Gathers a tensor of each rank into a list on all."""
+        """Gathers a tensor of each rank into a list on all ranks."""
         return self._gather_each(
             outputs, inputs, opts, [part for parts in outputs for part in parts]
         )
@@ -195,7 +195,7 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
     def allgather_coalesced(
         self, outputs: Sequence[Sequence[Tensor]], inputs: Sequence[Tensor], opts: Any
     ) -> Work:
-        """Gathers several tensors of each rank into lists on all."""
+        """Gathers several tensors of each rank into lists on all ranks."""
         by_input = list(zip(*outputs, strict=True))  # outputs has a list for each rank
         results = [part for parts in outputs for part in parts]
         return self._gather_each(by_input, inputs, opts, results)
@@ -288,7 +288,7 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
         own = self.rank()
         outputs[own].copy_(inputs[own])
         waits, ends = [], []
-        # In ascending order, and the lower rank of a pair sends first: no cycle of waits can form.
+        # Ranks in ascending order; the lower rank of a pair sends first, so waits form no cycle.
         for other in (rank for rank in range(self.size()) if rank != own):
             if own < other:
                 waits.append(self._send(opts, inputs[other], other))
@@ -330,7 +330,7 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
         self._lanes.close()
         self._ranks.close()  # ends the operations that the notifier waits for
         self._notifier.close()
-        self._store = None  # closes its connection now
+        self._store = None  # closes the store's connection now
 
     def _send(self, opts: Any, tensor: Tensor, to: int) -> Any:
         return self._submit(opts, "send", None, moved(tensor), peer=to, like=tensor)
@@ -379,8 +379,8 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
         return self._submit(opts, operation, array, source, op=name, **how)
 
     def _submit(self, opts: Any, operation: str, *arrays: Tensor | None, **how: Any) -> Any:
-        """The handle to wait for. None if the operation is complete: it ran in this thread, because
-        the caller waits anyway."""
+        """The handle to wait for; None if the operation has run in this thread, because the caller
+        waits anyway."""
         queued = request(operation, *arrays, **how)
         if not getattr(opts, "asyncOp", True) and self._ranks.try_run(queued):
             return None

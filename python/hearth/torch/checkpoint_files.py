@@ -96,8 +96,8 @@ def _write_state(draft: Draft, name: str, state: Any) -> str:
 def _write_shards(
     peers: Peers, there: CheckpointFolder, sharded: ShardedParts | ShardsInMemory, uri: str
 ) -> dict[str, SealedFile]:
-    """Each rank writes its shards. Shards in main memory are copied to `uri`. Others are saved to
-    `uri` directly if it is local, else to a temporary folder, and copied from there."""
+    """Each rank writes its shards. Shards in main memory are copied to `uri`. Other shards are
+    saved directly to `uri` if `uri` is local, else to a temporary folder, and copied from there."""
     if isinstance(sharded, ShardsInMemory):
         return _gathered(peers, lambda: _copied(there, uri, sharded.files))
     path = local_path(uri)

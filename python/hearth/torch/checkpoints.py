@@ -42,7 +42,7 @@ class Own:
 
 @dataclass(frozen=True)
 class Saved:
-    """The state that a rank writes."""
+    """The state that one rank writes to a checkpoint."""
 
     states: dict[str, Any]
     shards: ShardedParts | ShardsInMemory

@@ -19,7 +19,8 @@ _IN_WORKER = (
 
 
 class FeedDataset(IterableDataset):  # type: ignore[type-arg]
-    """The result of as_iterable_dataset(). Only one thread may iterate it."""
+    """The IterableDataset returned by as_iterable_dataset(). Only one thread may iterate over
+    it."""
 
     def __init__(
         self, feed: Any, batch_size: int, columns: Sequence[str] | None, ragged: Sequence[str] = ()
@@ -60,8 +61,8 @@ def as_tensors(batch: Any, columns: Sequence[str] | None = None) -> Any:
 
 
 def as_tensor(array: np.ndarray, name: str) -> Any:
-    """A column as a tensor, which shares the column's memory if that is writable. Strings, bytes
-    and other objects are returned in a list, as are arrays, which become tensors."""
+    """A column as a tensor, which shares the column's memory if the memory is writable. A column of
+    strings, bytes or other objects becomes a list, in which arrays become tensors."""
     if array.dtype == object:
         return [as_tensor(v, name) if isinstance(v, np.ndarray) else v for v in array]
     try:

@@ -31,8 +31,8 @@ class Steps:
     def note_forward(self, model: Any) -> None:
         """Counts a forward pass if its backward pass will reduce gradients."""
         if model._comm_hooks:
-            # PowerSGD reduces a bucket again, during or after the backward pass, depending on
-            # timing.
+            # Steps cannot be compared, because a hook such as PowerSGD reduces a bucket again,
+            # during or after the backward pass, depending on timing.
             self._counts = False
         # A rank that has joined (torch.distributed.algorithms.Join) runs no forward pass, and calls
         # all-reduces outside of a backward pass.

@@ -24,7 +24,7 @@ _IGNORE_SSL = "pytorch.spark.distributor.ignoreSsl"
 
 
 class TorchDistributor:
-    """Runs a function, or a Python file, as the ranks of one PyTorch program.
+    """A distributor, which runs a function, or a Python file, as the ranks of one PyTorch program.
 
     Each rank is a node of a TorchCluster with torchrun's environment variables. As with pyspark's
     distributor, every rank appears to be the only one on its host (LOCAL_RANK is 0), unless

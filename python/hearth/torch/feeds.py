@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class _AsIterableDataset:
-    """Methods that feeds have only in PyTorch programs."""
+    """A mixin with the methods that feeds have only in PyTorch programs."""
 
     def as_iterable_dataset(
         self, batch_size: int, columns: Sequence[str] | None = None, *, ragged: Sequence[str] = ()
@@ -51,7 +51,7 @@ class _AsIterableDataset:
 
 
 class DataFeed(_AsIterableDataset, data_feed.DataFeed):
-    """Receives rows from Spark in minibatches, and sends results back."""
+    """A feed that receives rows from Spark in minibatches, and sends results back."""
 
     def batch_results(self, results: Any) -> None:
         """Like hearth.cluster's batch_results(); a tensor is sent as columns, whose rows are Python

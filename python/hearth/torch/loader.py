@@ -25,7 +25,7 @@ _IN_WORKER = (
 
 
 class TensorLoader(Loader, IterableDataset):  # type: ignore[type-arg]
-    """Like hearth.data.loader.Loader; arrays become tensors that share their memory.
+    """A loader like hearth.data.loader.Loader, but with tensors that share the arrays' memory.
 
     Also an IterableDataset of batches, for DataLoader(loader, batch_size=None).
     """
@@ -56,8 +56,8 @@ class TensorLoader(Loader, IterableDataset):  # type: ignore[type-arg]
         return self
 
     def __iter__(self) -> Iterator[Any]:
-        """Raises RuntimeError in a worker process, if Accelerate would drop batches, or if a
-        DataLoader would stack them."""
+        """Raises RuntimeError in a worker process, or if Accelerate would drop batches, or if a
+        DataLoader would stack the batches."""
         check_whole()
         check_batches_are_kept(sys._getframe(1))
         return super().__iter__()

@@ -58,13 +58,13 @@ def backends_are_groups() -> bool:
     Python."""
     try:
         type("Probe", (c10d.Backend,), {})(0, 1)
-    except TypeError:  # no constructor defined
+    except TypeError:  # Backend has no constructor
         return True
     return False
 
 
 class PlainBackend:
-    """Replaces Backend as the base class of a backend written in Python."""
+    """The base class of a backend written in Python, instead of PyTorch's Backend."""
 
     def __init__(self, rank: int, world: int):
         self._rank = rank

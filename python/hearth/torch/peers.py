@@ -50,11 +50,11 @@ class Peers:
         return [part[_LENGTH_BYTES : _LENGTH_BYTES + size].decode() for part, size in texts]
 
     def share(self, text: str) -> str:
-        """Rank 0's string; those of other ranks are ignored."""
+        """Rank 0's string, on all ranks; the strings of other ranks are ignored."""
         return self.exchange(text if self.rank == 0 else "")[0]
 
     def together(self, act: Callable[[], Result], what: str = "") -> Result:
-        """Runs `act` on each rank, and returns this rank's result. If it raises on any rank, all
+        """Runs `act` on each rank, and returns this rank's result. If `act` raises on any rank, all
         ranks raise the same HearthError, whose message begins with `what`."""
         said, cause, result = "", None, None
         try:

@@ -1,7 +1,7 @@
 """Connects the ranks of a cluster: sets PyTorch's environment and opens its store on rank 0.
 
 The store listens on a port that the node bound before it announced the port, so no other process
-can take it. The store belongs to rank 0's process and ends with it.
+can take the port. The store belongs to rank 0's process and ends with it.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ def prepare(ctx: TorchContext) -> None:
     port, ctx.port = ctx.port, None
     if ctx.rank is not None:
         os.environ.update(environment(ctx))
-        # The store outlives destroy_process_group(), so without numbers a new group would find old
-        # keys.
+        # The store outlives destroy_process_group(), so keys contain the group's number: otherwise
+        # a new group would find the keys of an old one.
         stores.number_the_groups()
         if ctx.rank == 0 and port is not None:
             _open_store(ctx, port)

@@ -53,7 +53,7 @@ _METADATA_CLASSES = {
 
 @dataclass(frozen=True)
 class Shards:
-    """The files of a checkpoint in the folder `uri`."""
+    """The files with the shards of a checkpoint, in the folder `uri`."""
 
     open_input: Callable[[str], Any]
     uri: str
@@ -192,7 +192,8 @@ class _Readable(io.BytesIO):
 
 
 class _Reader(FileSystemReader):
-    """Checks the classes that the pickled metadata names before PyTorch loads it."""
+    """A reader that checks the classes which pickled metadata names before PyTorch loads the
+    metadata."""
 
     def __init__(self, shards: Shards):
         super().__init__(shards.uri)
@@ -205,7 +206,8 @@ class _Reader(FileSystemReader):
 
 
 class _Planner(DefaultLoadPlanner):
-    """Checks that values which are not tensors can be loaded without running code, too."""
+    """A planner that also checks that values other than tensors can be loaded without running
+    code."""
 
     def load_bytes(self, read_item: Any, value: io.BytesIO) -> None:
         torch.load(value, weights_only=True)

@@ -29,8 +29,8 @@ def in_step(batches: Iterable[Any], patience_s: float = 0.5) -> Iterator[tuple[A
     Each step costs one small all_gather. Without a process group every weight is 1.
 
     Args:
-        batches: a dataset of a feed, or a DataLoader of one (batch_size=None): tensors, or tuples
-            or dicts of them.
+        batches: a dataset of a feed, or a DataLoader of such a dataset (batch_size=None): tensors,
+            or tuples or dicts of them.
         patience_s: how long to wait for a rank that has just run out of rows.
 
     Raises:
@@ -38,7 +38,7 @@ def in_step(batches: Iterable[Any], patience_s: float = 0.5) -> Iterator[tuple[A
         RuntimeError: a framework would use only a part of the minibatches.
         ClusterError: a node of the cluster failed.
     """
-    check_whole()  # here, because another thread takes the rows
+    check_whole()  # checks this thread's callers, because another thread takes the rows
     if not dist.is_initialized() or dist.get_world_size() == 1:
         for batch in batches:
             yield batch, 1.0

@@ -18,8 +18,9 @@ _CONNECT_TIMEOUT_S = 120.0
 
 
 class ThreadPeers(Peers):
-    """The same ranks over dedicated connections, so that a thread's exchanges do not mix with the
-    program's operations, and continue after destroy_process_group(). For use by one thread."""
+    """The ranks of the program's process group over dedicated connections, so that a thread's
+    exchanges do not mix with the program's operations, and continue after destroy_process_group().
+    For use by one thread."""
 
     def __init__(self, ranks: Any):
         """`ranks`: a hearth.ranks Ranks."""

@@ -37,7 +37,7 @@ class CompletedWork(Work):
 
 
 class PendingWork(Work):
-    """The operations of one call. Any thread may wait for them.
+    """The Work of one call, with one or more operations. Any thread may wait for them.
 
     `waits`: functions with a timeout in seconds that return once their operation has finished, or
     raise; they are called in this order. `finish` is called once, after them. `timeout_s`: limit
@@ -84,16 +84,16 @@ class PendingWork(Work):
         with self._lock:
             if self._future is None:
                 future: Future[Any] = Future()
-                # Raises an error in a callback, because C++, in which DistributedDataParallel
-                # waits, recognizes a callback's error, but takes an error of set_exception() for a
-                # result.
+                # Passes on the error by raising it in a callback. The C++ code in which
+                # DistributedDataParallel waits recognizes a callback's error, but takes an error of
+                # set_exception() for a result.
                 self._future = future.then(lambda _: self._outcome())
                 self._notifier.complete_after(future, self.wait_quietly)
             return self._future
 
     def wait_quietly(self) -> None:
         """Waits for the end of the operation; its error is raised by a later wait()."""
-        with suppress(Exception):  # wait() raises it again
+        with suppress(Exception):  # a later wait() raises the error again
             self.wait()
 
     def _outcome(self) -> list[Tensor]:
@@ -105,9 +105,9 @@ _thread_local = threading.local()  # `notifies`: whether this is a notifier's th
 
 
 class Notifier:
-    """Completes futures in submission order, in a dedicated thread.
+    """A dedicated thread that completes futures in submission order.
 
-    A future's callbacks run in that thread. They may call an operation and wait for it, as
+    A future's callbacks run in that thread. Callbacks may call an operation and wait for it, as
     PyTorch's PowerSGD hook does; another thread then completes that operation.
     """
 
@@ -142,7 +142,7 @@ class Notifier:
         if not getattr(_thread_local, "notifies", False):
             if self._thread is not None:
                 self._thread.join(_GRACE_S)
-            with self._lock:  # complete, because callbacks start no more threads
+            with self._lock:  # the list is complete, because callbacks start no more threads
                 nested = self._nested
             for thread in nested:
                 thread.join(_GRACE_S)

@@ -1,7 +1,7 @@
 """`hearth bench-collective`: measures the speed of all-reduce by transport and size.
 
-The ranks are executors of a Spark master, or without one processes on this machine. If hearth is
-not installed on the cluster's hosts, see `hearth pack`.
+The ranks are executors of a Spark master; if no master is given, processes on this machine. If
+hearth is not installed on the cluster's hosts, see `hearth pack`.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def between_executors(
 
 
 def measured(spark: Any, ranks: int, selection: bench.Selection) -> Iterator[dict[str, Any]]:
-    """As between_executors(), on the executors of a session.
+    """Like between_executors(), but on the executors of an existing session.
 
     Raises:
         ReservationTimeoutError: not all nodes started.

@@ -34,7 +34,8 @@ from hearth.spark.slots import await_executors, executor_wait_s
 
 logger = logging.getLogger(__name__)
 
-# At the end, time for the thread that answers file requests of nodes: it may be listing files.
+# How long the cluster's end waits for the thread that answers nodes' file requests, because the
+# thread may be listing files.
 _FILES_END_S = 5.0
 
 
@@ -58,7 +59,7 @@ def run(
     Args:
         spark: a SparkSession (also of Spark Connect) or a SparkContext.
         main_fun: the main function; pickled by value if executors cannot import it.
-        args: its first argument; a list becomes the node's sys.argv.
+        args: the first argument of main_fun; a list becomes the node's sys.argv.
         nodes: number of nodes, all with the role "worker".
         roles_of_nodes: number of nodes by role instead; "ps" and "evaluator" nodes get no rows and
             are ended after the others.
@@ -119,7 +120,7 @@ class Cluster(Reporting):
 
     def __init__(self, spark: Any, plan: Plan):
         """Does not start the nodes; see start()."""
-        from hearth.native._core import FeedLedger  # loads the native library
+        from hearth.native._core import FeedLedger  # imported here, as it loads the native library
 
         self.spark = spark_access(spark, plan.profile, plan.holds)
         if self.spark.holds and plan.options.background:
@@ -345,7 +346,7 @@ class Cluster(Reporting):
             raise ClusterError("the cluster was ended before it could restart")
 
     def warn_at_exit(self) -> Self:
-        """Makes the end of this program log a warning if the cluster has not ended."""
+        """Makes this program log a warning when it exits, if the cluster has not ended."""
         atexit.register(self._warn_of_end)
         return self
 

@@ -16,5 +16,5 @@ class FeedJob:
     timeout_s: float
     keep: bool = False  # nodes store the rows, to replay them in later epochs
     feed: str = field(default_factory=lambda: secrets.token_hex(8))
-    delivered: frozenset[int] | None = None  # non-empty partitions; None until they are consumed
-    compare: bool = False  # send safe partitions, too, for nodes to compare; else skip them
+    delivered: frozenset[int] | None = None  # non-empty partitions; None until all are consumed
+    compare: bool = False  # False: skip safe partitions; True: send them, so nodes can compare them

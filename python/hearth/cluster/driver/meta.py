@@ -28,7 +28,7 @@ class Key(str):
 
 
 class Meta(dict[str, Any]):
-    """The description of a cluster; reading "server_addr" starts the server."""
+    """The description of a cluster; reading its key "server_addr" starts the reservation server."""
 
     def __init__(self, start_server: Callable[[], tuple[str, int]]):
         super().__init__()
@@ -46,7 +46,7 @@ class Meta(dict[str, Any]):
         return self[key] if key == "server_addr" else super().get(key, default)
 
     def __reduce__(self) -> Any:
-        """Pickles it as a plain dict, for tasks."""
+        """Pickles the description as a plain dict, for tasks."""
         return dict, (dict(self),)
 
 

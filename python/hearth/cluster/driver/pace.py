@@ -11,7 +11,7 @@ from typing import Any
 from hearth.cluster import roles
 from hearth.spark.progress import Progress
 
-# Minimum interval over which a node's rate is computed, which smooths it.
+# Minimum interval over which a node's rate is computed, to smooth the rate.
 _WINDOW_S = 1.0
 # A node without an event for this long is shown as silent.
 _SILENT_S = 3.0
@@ -26,13 +26,13 @@ class _Node:
     taken: float
     waited_s: float
     reported_at: float
-    starts: bool  # in its first step, which includes one-time work
+    starts: bool  # the node is in its first step, which includes one-time work
     rate: float | None = None
-    waits: float = 0.0  # fraction of the time
+    waits: float = 0.0  # fraction of the time that the node waits for rows
 
 
 class Pace:
-    """The nodes' last "rows" events. Updated by the watch's thread."""
+    """The nodes' last "rows" events, updated by the ClusterWatch's thread."""
 
     def __init__(
         self,
@@ -84,13 +84,13 @@ class Pace:
         """(a node's rows per second, its state)."""
         if node.rate is None:
             return 0.0, "starts"
-        if now - node.reported_at >= _SILENT_S:  # it computes a long step, or waits
+        if now - node.reported_at >= _SILENT_S:  # the node computes a long step, or waits
             return 0.0, f"silent for {now - node.reported_at:.0f} s"
         return node.rate, f"waits {node.waits:.0%}"
 
 
 class PaceLine:
-    """Shows a line of progress on standard error during a `with` block."""
+    """A progress line, shown on standard error during a `with` block."""
 
     def __init__(self, line: Callable[[], str], progress: Progress | None = None):
         self._line = line

@@ -9,8 +9,8 @@ from typing import Any
 from hearth.cluster.driver.reports.reports import ReportOptions
 from hearth.cluster.task.node_job import NodeOptions
 
-# Default limit for the start of nodes, and for a feed without progress: that of the wait for
-# executors.
+# Default time limit for the start of nodes, and for a feed without progress. It equals the time
+# limit of the wait for executors.
 WAIT_S = 300.0
 
 
@@ -29,7 +29,7 @@ class Plan:
     # If not 0, a start may use fewer workers than the template, but at least this number.
     least_workers: int = 0
     profile: Any = None  # resource profile of the tasks that start nodes
-    holds: bool = True  # tasks with a profile last as long as their nodes, to hold its resources
+    holds: bool = True  # a task with a profile holds its resources until its node ends
 
 
 def named_datasets(datasets: Mapping[str, Any] | None) -> Mapping[str, Any]:

@@ -1,8 +1,8 @@
 """An authenticated server where processes register, wait for each other, and request a stop.
 
 Nodes of TFCluster.run register with hearth.native._core.Coordinator instead. This is the cluster's
-`server`, through which another process ends a stream: Client(addr).request_stop(). It starts to
-listen when the program reads `cluster_meta["server_addr"]` or feeds a stream.
+`server`, through which another process ends a stream: Client(addr).request_stop(). The server
+starts to listen when the program reads `cluster_meta["server_addr"]` or feeds a stream.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _keys: dict[int, bytes] = {}
 
 
 class Reservations:
-    """Collects `required` reservations. Thread-safe."""
+    """The reservations of `required` nodes. Thread-safe."""
 
     def __init__(self, required: int):
         self.required = required
@@ -80,7 +80,8 @@ class Reservations:
 
 
 class MessageSocket:
-    """Messages between Client and Server after their handshake; `sock` is a Channel."""
+    """The sending and receiving of messages between Client and Server after their handshake; `sock`
+    is a Channel."""
 
     def receive(self, sock: Channel) -> Message:
         """The next message. Raises EOFError."""
@@ -92,7 +93,7 @@ class MessageSocket:
 
 
 class Server(MessageSocket):
-    """Collects `count` reservations, with a thread per client."""
+    """A server that collects `count` reservations, with a thread per client."""
 
     def __init__(
         self, count: int, *, hosts: tuple[str, str] = ("", ""), ports: Sequence[int] | None = None
@@ -266,7 +267,7 @@ def ports_of_driver(setting: Setting) -> tuple[Sequence[int], str]:
     """The candidate ports for a cluster's listeners in the driver, and the name of their setting.
 
     Raises:
-        HearthError: the setting is neither a port nor a range of them.
+        HearthError: the setting is neither a port nor a range of ports.
     """
     if os.environ.get(TFOS_SERVER_PORT):
         return server_ports(), TFOS_SERVER_PORT
@@ -277,7 +278,7 @@ def server_ports() -> list[int]:
     """The ports of $TFOS_SERVER_PORT; [0] (any) without it.
 
     Raises:
-        ValueError: it is neither a port nor a range of ports.
+        ValueError: the variable is neither a port nor a range of ports.
     """
     text = os.environ.get(TFOS_SERVER_PORT, "")
     if not text:

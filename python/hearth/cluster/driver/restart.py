@@ -56,7 +56,7 @@ class Restartable(Protocol):
 
 
 class Restarts:
-    """Restarts one cluster. Retains its feed jobs until their rows are safe, to resend them.
+    """The restarts of one cluster. Retains feed jobs until their rows are safe, to resend the rows.
     Thread-safe."""
 
     def __init__(self, cluster: Restartable):

@@ -59,7 +59,7 @@ def check_rows(rows: Any, call: str) -> None:
 
 @dataclass(frozen=True)
 class RowSender:
-    """Sends rows to the nodes of one cluster. Thread-safe.
+    """The sender of rows to the nodes of one cluster. Thread-safe.
 
     Attributes:
         started: returns the cluster's latest start, with its nodes.
@@ -158,7 +158,7 @@ class RowSender:
             running.watch.wait_replayed(feed, nodes, feed_timeout_or_never(job.timeout_s))
 
     def send(self, job: FeedJob) -> list[tuple[int, bool]]:
-        """Sends all partitions of a job that are not safe.
+        """Sends those partitions of a job that are not safe.
 
         Returns:
             For each non-empty partition, (its number, whether its node needs no more rows).
@@ -241,7 +241,7 @@ def _infer_frame(rows: Any, spec: FeedSpec, schema: Any) -> Any:
 
 
 def _pickles(rows: Any, spec: FeedSpec) -> tuple[Any, FeedSpec]:
-    """An RDD of pickled rows: Spark's own pickles, if it stores the rows in that form.
+    """An RDD of pickled rows: Spark's own pickles, if Spark stores the rows in that form.
 
     The feed task then does not unpickle them. If a Python function of the same stage computes the
     rows, they are objects in the task already, and are pickled in lists, as by Spark.

@@ -72,7 +72,7 @@ class SplitPlans:
         """For each node that takes rows, the source with only that node's splits, serialized as
         text."""
         if uri not in self._sources:
-            forward_tokens(self._session)  # required to list files, and to open them
+            forward_tokens(self._session)  # file systems require the tokens to list and open files
             self._sources[uri] = pin_by_names(uri, self._session)
         source = self._sources[uri]
         parts = shares(source.splits(), hosts, len(hosts))

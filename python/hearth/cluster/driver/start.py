@@ -59,8 +59,8 @@ class ClusterStart:
             world=meta["num_executors"],
             token=token,
             bind_host=bind_host,
-            # The coordinator's own limit counts from the first node's arrival, so it is longer:
-            # wait_nodes() checks `timeout_s`.
+            # Longer than `timeout_s`, which wait_nodes() enforces: the coordinator counts from the
+            # first node's arrival.
             reserve_timeout_s=timeout_s + 60,
             **coordinator_ports(*reservation.ports_of_driver(spark.conf)),
         )
@@ -70,8 +70,8 @@ class ClusterStart:
         cancel = self.inferences.cancel
         self.watch = ClusterWatch(self.coordinator, self._template, cancel, ledger, observers)
         self.job: ClusterJob | None = None
-        self.nodes: list[dict[str, Any]] = []  # their descriptions, by id
-        self.deliveries: list[SparkJob] = []  # of datasets
+        self.nodes: list[dict[str, Any]] = []  # descriptions of the nodes, by id
+        self.deliveries: list[SparkJob] = []  # jobs that deliver datasets
         self.scales_up = ""  # why the cluster should restart with more workers
         self._started: list[int] = []  # ids of the nodes that Spark starts
         self._driver_nodes: list[threading.Thread] = []
@@ -207,5 +207,5 @@ class ClusterStart:
 def _run_quietly(body: Callable[..., None], executor_id: int) -> None:
     try:
         body(iter([executor_id]))
-    except TaskError as error:  # the rendezvous has reported it
+    except TaskError as error:  # the rendezvous has reported the failure
         logger.warning("%s", error.failure.text)

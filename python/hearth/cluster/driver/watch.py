@@ -27,7 +27,7 @@ from hearth.native.failure import Failure
 from hearth.spark.failures import reports_loss
 from hearth.spark.job import SparkJob
 
-logger = logging.getLogger("hearth.cluster.watch")  # as documented in docs/seeing.md
+logger = logging.getLogger("hearth.cluster.watch")  # name documented in docs/seeing.md
 
 _EVENT_WAIT_S = 0.25
 # All connections of a lost node end at the same time, but the Spark task that feeds it may report
@@ -56,7 +56,8 @@ class Observers:
 
 
 class ClusterWatch:
-    """Owns a thread that reads the coordinator's events until close(). Waits are thread-safe."""
+    """The watch over one start of a cluster: a thread reads the coordinator's events until close().
+    Waits are thread-safe."""
 
     def __init__(
         self,
@@ -92,7 +93,7 @@ class ClusterWatch:
         self._closing = False
         self._thread = threading.Thread(target=self._run, name="hearth-cluster", daemon=True)
         self._thread.start()
-        # If Python's exit ended the thread inside a call to the core, the driver would crash.
+        # Python's exit during the thread's call to the core would crash the driver.
         atexit.register(self.close)
 
     @property
@@ -129,7 +130,7 @@ class ClusterWatch:
         self._datasets[name] = on_event
 
     def wake(self) -> None:
-        """Makes waits evaluate their conditions again."""
+        """Makes the threads in wait() evaluate their conditions again."""
         with self._changed:
             self._changed.notify_all()
 
@@ -143,8 +144,8 @@ class ClusterWatch:
         """The cluster's failure, after waiting for the rendezvous to report it; None if there is
         none.
 
-        `error`: the exception of a Spark job; waits only if a lost node may have caused it, or if
-        it is None.
+        `error`: the exception of a Spark job, if any; if a lost node cannot have caused the
+        exception, this method does not wait.
         """
         text = str(error)
         if error is None or Failure.find(text) is not None or reports_loss(text):
@@ -156,12 +157,12 @@ class ClusterWatch:
         return self.wait(lambda: self._done.issuperset(nodes), timeout_s)
 
     def values(self, node: int) -> list[str]:
-        """The parts of its main function's return value that a node has reported, as text."""
+        """The parts, as text, of a node's return value that the node has reported so far."""
         return self._values.get(node, [])
 
     def follow_values(self, node: int) -> Iterator[str]:
-        """Yields the same parts as they arrive, until the node is done or the cluster has
-        failed."""
+        """Yields the parts of a node's return value as they arrive, until the node is done or the
+        cluster has failed."""
         given: list[str] = []
 
         def comes() -> bool:
@@ -324,8 +325,8 @@ class ClusterWatch:
             self._feed_errors[event["feed"]] = kind(event["text"])
 
     def _end_cause_waits(self) -> None:
-        """Once every node has ended or waits for the cause of a lost rank, no node is left to
-        report one: makes the first waiting node report its own error."""
+        """Makes the first waiting node report its own error once every node has ended or waits for
+        the cause of a lost rank, because then no node is left that could report the cause."""
         fed = set(roles.fed_ids(self._template))
         if self._closing or not self._await_cause or fed - self._done - set(self._await_cause):
             return

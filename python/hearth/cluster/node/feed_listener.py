@@ -20,7 +20,7 @@ from hearth.cluster.channel import Channel, Message
 from hearth.cluster.node.datasets.files import PartitionFiles
 from hearth.spark.ports import FEED, first_free
 
-# How long to wait for the reason of a failure, which a client may request before it is known.
+# How long a client's request for the reason of a failure waits until the reason is known.
 _REASON_WAIT_S = 3.0
 
 
@@ -29,7 +29,8 @@ def _listen(address: str, family: int, port: int) -> socket.socket:
 
 
 class FeedListener:
-    """Listens until close(). Each authenticated connection is sent to `node` as {"op": "feed"}."""
+    """A node's listeners, open until close(). Each authenticated connection is sent to `node` as
+    {"op": "feed"}."""
 
     def __init__(
         self,

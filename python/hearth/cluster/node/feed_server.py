@@ -41,12 +41,12 @@ class Session:
         self._from_remote = from_remote
         self._link: Any = None  # the rings
         self._queue: Any = None
-        self._partition: Any = None  # the last announced one
+        self._partition: Any = None  # the partition announced last
         self._thread = threading.Thread(target=self._run, name="hearth-feed", daemon=True)
 
     def start(self) -> None:
-        """Starts a thread that serves the connection until the task ends it. If the thread cannot
-        start, closes the connection and raises."""
+        """Starts a thread that serves the connection until the feed task closes it. If the thread
+        cannot start, closes the connection and raises."""
         try:
             self._thread.start()
         except BaseException:
@@ -122,7 +122,7 @@ class FeedServer:
     ):
         from hearth.native._core import FeedQueue
 
-        # The process id distributes a host's nodes over its disks.
+        # The process id selects the disk, so that a host's nodes use different disks.
         folder = partial(spill_folder, os.getpid())
         self.queues = {name: FeedQueue(report, folder) for name in queues}
         self.report = report
@@ -203,8 +203,8 @@ class FeedServer:
         self.cause_known.wait(timeout_s)
 
     def no_cause(self, ended: str) -> None:
-        """Ends await_cause(): all other nodes are waiting too, or have ended. `ended` names the
-        latter."""
+        """Ends await_cause(): all other nodes are waiting too, or have ended. `ended`: names of the
+        nodes that have ended."""
         self.ended_before = ended
         self.cause_known.set()
 

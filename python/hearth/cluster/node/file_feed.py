@@ -57,7 +57,7 @@ class FileFeed(Minibatches):
 
 
 class BatchSource:
-    """Slices record batches into minibatches, without a copy; the Source of a FileFeed."""
+    """The Source of a FileFeed: slices record batches into minibatches, without a copy."""
 
     def __init__(self, batches: Iterator[pa.RecordBatch]):
         self._batches = batches

@@ -14,7 +14,8 @@ _WAIT_S = 600.0
 
 
 class KeyValueStore:
-    """A node's side of the store. Thread-safe. `report` sends an event to the driver."""
+    """A node's side of the cluster's key-value store. Thread-safe. `report` sends an event to the
+    driver."""
 
     def __init__(self, report: Callable[[Message], None]):
         self._report = report

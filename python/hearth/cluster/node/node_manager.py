@@ -9,7 +9,8 @@ from hearth.cluster.node.feed_server import FeedServer
 
 
 class NodeManager:
-    """The counterpart of TFManager: named queues and key/value pairs. Thread-safe.
+    """A node's named queues and key/value pairs, the counterpart of TensorFlowOnSpark's TFManager.
+    Thread-safe.
 
     Attributes:
         files: requests the node's share of files.
@@ -25,7 +26,7 @@ class NodeManager:
         self._values: dict[str, Any] = {"state": "running"}
 
     def get_queue(self, name: str) -> Any:
-        """The feed of that name, a FeedQueue; None if there is none."""
+        """The feed named `name`, a FeedQueue; None if no feed has this name."""
         return self._server.queues.get(name)
 
     def get(self, key: str) -> Any:

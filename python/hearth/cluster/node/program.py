@@ -38,7 +38,8 @@ def main() -> None:
     message, _ = channel.receive()
     program = channel.receive_data(message["bytes"])
     sys.path[:] = message["sys_path"]
-    # Until the main function: collections would take a sixth of the time to import torch.
+    # Garbage collection is off until the main function starts: it would take a sixth of the time to
+    # import torch.
     gc.disable()
     _import_ahead()
     go, _ = channel.receive()
@@ -50,7 +51,8 @@ def main() -> None:
     with suppress(Exception):  # output appears line by line
         cast(io.TextIOWrapper, sys.stdout).reconfigure(line_buffering=True)
     ended = _run(program, go, port, server)
-    # Lets objects be collected at exit, because some libraries report the remaining ones as leaks.
+    # Lets objects be collected at exit, because some libraries report objects that are not
+    # collected as leaks.
     gc.unfreeze()
     flush_own_output()
     reports.flush()
@@ -59,10 +61,10 @@ def main() -> None:
 
 
 def _import_ahead() -> None:
-    """Imports common modules while the cluster waits for other nodes, which saves time later.
+    """Imports common modules early, while the cluster waits for other nodes, to save time later.
     Imports no framework: the visible GPUs are not known yet."""
     for name in ("pyspark.cloudpickle", "hearth.cluster.node.context"):
-        with suppress(Exception):  # reported by _run()
+        with suppress(Exception):  # _run() imports again, and reports errors
             import_module(name)
 
 
@@ -88,7 +90,7 @@ def _run(
         place.offer(context.place())
         if isinstance(arguments, list):
             sys.argv = arguments
-        gc.freeze()  # excludes modules from collections, as they live as long as the process
+        gc.freeze()  # excludes imported modules from garbage collection, as they are never freed
         gc.enable()
         results.give(context, main_function(arguments, context), manager.report_value)
     except SystemExit as end:

@@ -24,7 +24,8 @@ _REPORT_S = 1.0
 
 
 class SplitRequests:
-    """Requests to the driver. Thread-safe. `report` sends an event to the driver."""
+    """Requests to the driver for splits of files. Thread-safe. `report` sends an event to the
+    driver."""
 
     def __init__(self, report: Callable[[Message], None]):
         self._report = report
@@ -75,7 +76,7 @@ class SplitRequests:
                 answers.put({"error": reason})
 
     def counter(self) -> ReadCounter:
-        """A counter for one feed."""
+        """Counts the bytes that one feed reads."""
         return ReadCounter(self._report)
 
 

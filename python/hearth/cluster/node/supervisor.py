@@ -46,7 +46,7 @@ _NO_SHARES = (
 
 
 class Supervisor:
-    """One node. All events go through one inbox, handled in one thread."""
+    """The supervisor of one node. All events go through one inbox, handled in one thread."""
 
     def __init__(self, job: dict[str, Any], program: bytes, task: Channel):
         self._job = job
@@ -208,7 +208,7 @@ class Supervisor:
             return True
         if kind is Kind.UNREADABLE:
             return self._fail(*value)
-        if kind is Kind.FAILURE:  # possibly of another node
+        if kind is Kind.FAILURE:  # possibly a failure of another node
             reason = roles.describe_failure(self._job["cluster_template"], value)
             self._listener.set_failure(reason)
             with suppress(OSError):
@@ -257,7 +257,7 @@ class Supervisor:
 
     def _report_to_task(self, message: dict[str, Any]) -> None:
         """Reports the node's end to its task. A task that holds the node's resources gets no
-        report: it stays until it is stopped."""
+        report, because the task must stay until it is stopped."""
         if not self._job["holds"]:
             with suppress(OSError):
                 self._task.send(message)
@@ -267,7 +267,7 @@ class Supervisor:
             self._member.send_event(json.dumps(event))
 
     def _watch_child(self) -> None:
-        """Forwards the program's reports, then its end."""
+        """Forwards the program's reports, then reports the program's end."""
         result: dict[str, Any] | None = None
         reason = ""
         try:
@@ -287,7 +287,7 @@ class Supervisor:
 
     def _how_it_ended(self) -> dict[str, str]:
         status = self._child.wait()
-        if status == -signal.SIGKILL:  # "unavailable" allows the cluster to restart
+        if status == -signal.SIGKILL:  # the code "unavailable" allows the cluster to restart
             reason = "its process was killed by SIGKILL (as the kernel does when memory runs out)"
             return {"error": reason, "code": "unavailable"}
         if status < 0:
@@ -316,7 +316,8 @@ class Supervisor:
         self._inbox.put(Message(Kind.EXECUTOR_ENDED))
 
     def _watch_driver(self) -> None:
-        """Forwards messages of the driver and the rendezvous, then the end of the connection."""
+        """Forwards messages of the driver and the rendezvous, then reports the end of the
+        connection."""
         try:
             while True:
                 text = self._member.next_message(_MESSAGE_WAIT_S)
@@ -339,7 +340,7 @@ class Supervisor:
                 self._child.kill()
                 self._child.wait()
         self._relay.close()
-        if self._stopping:  # a restart of the cluster waits for this
+        if self._stopping:  # a restart of the cluster waits for this event
             with suppress(OSError):  # the driver may have ended
                 if self._member is not None:
                     self._member.done(json.dumps({"event": "stopped"}))
@@ -363,7 +364,7 @@ def _reserve_port(ports: Sequence[int]) -> socket.socket:
 
 
 def _bound(port: int, shared: bool) -> socket.socket:
-    """A bound socket. The node's server can bind the same port; another node can only if
+    """A bound socket. The node's own server can bind the same port, another node's only if
     `shared`."""
     sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:

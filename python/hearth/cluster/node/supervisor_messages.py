@@ -8,9 +8,9 @@ from typing import Any
 
 
 class Kind(Enum):
-    """Who sent a message, or what has ended."""
+    """Kinds of messages: what a message contains, or which process or task has ended."""
 
-    PROGRAM = auto()  # the node's program reports an event or its result
+    PROGRAM = auto()  # the node's program reports an event, or the program's result
     DRIVER = auto()  # a message of the driver
     FAILURE = auto()  # the cluster's first failure, as the rendezvous reports it
     UNREADABLE = auto()  # files of a dataset cannot be read: (reason, code)

@@ -57,8 +57,8 @@ def _free_port() -> int:
 
 
 def find_in_path(path: str, file: str) -> str | Literal[False]:
-    """The first `file` in the folders of `path`, a list in PATH's syntax; False if there is
-    none."""
+    """The path of the first file named `file` in the folders that `path` lists, in the syntax of
+    $PATH; False if there is none."""
     for folder in path.split(os.pathsep):
         candidate = os.path.join(folder, file)
         if os.path.isfile(candidate):

@@ -35,7 +35,7 @@ def main() -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     channel = Channel(socket.socket(fileno=int(sys.argv[1])))
     job, _ = channel.receive()
-    # Trusted: the supervisor received it in Spark's closure.
+    # Trusted: the supervisor received the pickle in Spark's closure.
     source = pickle.loads(base64.b64decode(channel.receive_data(job["bytes"])))
     try:
         read_splits(source, job, job["splits"])

@@ -29,14 +29,14 @@ _KEEPING = ("begin", "taken", "progress")
 
 
 class TerminatedError(NodeError):
-    """The node has ended its feed and skips remaining rows."""
+    """Raised because the node has ended its feed and skips remaining rows."""
 
 
 class Connection:
     """A feed task's connection to a node, with a ring in each direction; reused by later tasks."""
 
     def __init__(self, node: Message, spec: FeedSpec):
-        """Connects. Raises NodeError with the node's reason if it takes no more rows."""
+        """Connects. Raises NodeError with the node's reason if the node takes no more rows."""
         from hearth.native._core import RingReader, RingWriter
 
         self.node = node
@@ -49,7 +49,8 @@ class Connection:
         self._inbox: SimpleQueue[Message] = SimpleQueue()
         self.answer: Message | None = None  # the answer that ended the partition
         self.over = False
-        # Longer until the first heartbeat, because the node's program may take long to start.
+        # The limit is longer until the first heartbeat, because the node's program may take long to
+        # start.
         self._spec, self._silence_s = spec, 10 * spec.beat_s or None
         self._channel = self._open(spec, {"op": "feed", "feed": spec.feed})
         answer = self._receive()
@@ -89,7 +90,7 @@ class Connection:
             message = {"error": self._hung()}
             self._end_waits(message)
         except (EOFError, OSError):
-            message = {"lost": True}  # the rings end, too, after their contents are read
+            message = {"lost": True}  # the rings end, too, once their contents are read
         except Exception as error:
             what = f"{type(error).__name__}: {error}"
             message = {"error": f"{self.where} sent an invalid message: {what}"}
@@ -185,8 +186,8 @@ class Connection:
         self._channel.close()
 
 
-# By address, a connection to each node that this Python worker feeds. Spark reuses the worker for
-# further tasks.
+# This Python worker's connection to each node that it feeds, by the node's address. Later tasks
+# reuse these connections, because Spark reuses the worker.
 _connections: dict[str, Connection] = {}
 
 
@@ -207,10 +208,10 @@ def _connect(spec: FeedSpec, partition: int) -> Connection:
     if kept is not None:
         if not kept.over:
             return kept
-        kept.close()  # the node has closed it since
+        kept.close()  # the node has closed the connection since
     connection = Connection(node, spec)
     # Spark's daemon collects garbage after each task. This takes tens of milliseconds, mostly for
-    # objects created by imports, which freeze() excludes.
+    # objects created by imports, so freeze() excludes these objects.
     gc.collect()
     gc.freeze()
     return connection

@@ -25,7 +25,7 @@ class NodeOptions:
     log_dir: str | None = None  # TensorBoard's log folder
     checkpoint_dir: str = ""  # programs' default folder for checkpoints
     logs: str = "none"  # ranks whose output the driver shows: "rank0", "all", "none"
-    holds: bool = False  # a `background` task stays, so that its resources stay allocated
+    holds: bool = False  # a `background` task stays as long as its node, to hold resources
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,8 @@ class NodeProgram:
 def start_body(
     program: NodeProgram, meta: Mapping[str, Any], options: NodeOptions
 ) -> Callable[[Iterator[int]], None]:
-    """The body of the start job: each task starts the node whose id is its element.
+    """The body of the start job: each task starts the node whose id is the only element of the
+    task's partition.
 
     The body raises ValueError if `meta` is not a Cluster's, and TaskError if a node fails.
     """
@@ -113,7 +114,7 @@ def make_job(
         "links": meta.get("links", {}),
         "sources": meta.get("datasets", {}),
         "called": f"{job_name}:{task_index}" if rank is None else f"rank {rank}",
-        "counts": rank == 0,  # the driver shows its reports
+        "counts": rank == 0,  # the driver shows the node's reports
         "captures": _captures(options.logs, rank, node_id in meta.get("output_here", ())),
         "cluster": f"{meta.get('id', 0):x}",
         "keep_key": meta.get("keep_key", ""),
@@ -132,7 +133,7 @@ def start_node(job: dict[str, Any], program: bytes) -> None:
     """Starts a node in this executor; waits as `job["background"]` says.
 
     Raises:
-        NodeError: it failed.
+        NodeError: the node failed.
     """
     from hearth.cluster.task.node_process import NodeProcess
 

@@ -17,7 +17,7 @@ from hearth.cluster.errors import NodeError
 
 
 class NodeProcess:
-    """Owns a Spark task's channel to a supervisor."""
+    """A node's supervisor process, and the Spark task's channel to the supervisor."""
 
     def __init__(self, job: dict[str, Any], program: bytes):
         """Starts the supervisor; `program` is the pickled (main function, arguments)."""

@@ -13,8 +13,8 @@ _DEEPEST = 4
 
 
 def describe(function: Any, args: Any) -> str | None:
-    """The part of a main function and its arguments that cannot be pickled: "the variable 'lock' of
-    main(), a _thread.lock". None if each part can be pickled by itself."""
+    """Describes what cannot be pickled in a main function and its arguments: "the variable 'lock'
+    of main(), a _thread.lock". None if each part can be pickled by itself."""
     for name, value in [("args", args), *_parts(function)]:
         if found := _culprit(name, value, _DEEPEST):
             return found

@@ -22,7 +22,7 @@ def callback_class(keras: Any, module: str, part: type) -> Any:
 
 
 class _Part:
-    """Mixed into Keras's Callback, which sets these attributes."""
+    """Base of the classes that are mixed into Keras's Callback, which sets these attributes."""
 
     model: Any
     params: dict[str, Any]
@@ -30,7 +30,7 @@ class _Part:
 
 class BroadcastGlobalVariablesCallback(_Part):
     """Broadcasts the model and optimizer of rank `root_rank` after the first minibatch, because
-    both have their variables only then."""
+    neither has all its variables before."""
 
     def __init__(self, root_rank: int = 0, device: str = "", local_variables: Any = None):
         super().__init__()
@@ -49,8 +49,8 @@ class BroadcastGlobalVariablesCallback(_Part):
 
 
 class MetricAverageCallback:
-    """Averages the logs over the ranks at the end of each epoch. Put it before callbacks that read
-    the logs."""
+    """Averages the logs over the ranks at the end of each epoch. Put this callback before callbacks
+    that read the logs."""
 
     def __init__(self, device: str = "", process_set: ProcessSet = global_process_set):
         super().__init__()
@@ -194,7 +194,8 @@ class UpdateBatchStateCallback:
 
 
 class UpdateEpochStateCallback:
-    """Counts the epochs in state.epoch, starting at its initial value."""
+    """Counts the epochs in state.epoch, starting at the value that the state has before
+    training."""
 
     def __init__(self, state: Any):
         super().__init__()

@@ -1,6 +1,6 @@
 """Runs the engine's operations on TensorFlow's tensors, eagerly or in a graph.
 
-In a tf.function they run in program order, one after another, like its stateful functions.
+In a tf.function the operations run in program order, one after another, like stateful functions.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 
 class NoneCompressor:
-    """Does not compress."""
+    """A compressor that changes nothing."""
 
     @staticmethod
     def compress(tensor: Any) -> tuple[Any, Any]:
@@ -22,7 +22,7 @@ class NoneCompressor:
 
 
 class FP16Compressor:
-    """Sends floating-point tensors as float16."""
+    """A compressor that converts floating-point tensors to float16."""
 
     @staticmethod
     def compress(tensor: Any) -> tuple[Any, Any]:

@@ -14,7 +14,7 @@ from hearth.horovod.tensorflow.functions import broadcast_variables
 
 
 class TensorFlowState(ObjectState):
-    """Variables and other attributes: TensorFlowState(variables, batch=0)."""
+    """A state of variables and other attributes, such as TensorFlowState(variables, batch=0)."""
 
     def __init__(self, variables: Sequence[Any] | None = None, session: Any = None, **kwargs: Any):
         self._given = list(variables or ())
@@ -43,9 +43,10 @@ class TensorFlowState(ObjectState):
 
 
 class TensorFlowKerasState(TensorFlowState):
-    """A Keras model, its optimizer, and other attributes: TensorFlowKerasState(model, batch=0).
+    """A state of a Keras model, its optimizer, and other attributes, such as
+    TensorFlowKerasState(model, batch=0).
 
-    `optimizer`: None: the model's compiled optimizer.
+    If `optimizer` is None, the state contains the optimizer with which the model was compiled.
     """
 
     def __init__(

@@ -17,7 +17,7 @@ from hearth.horovod.tensorflow.operations import allreduce, grouped_allreduce
 
 @dataclass
 class Reduction:
-    """How gradients are reduced; see DistributedOptimizer().
+    """The settings for reducing gradients; see DistributedOptimizer().
 
     Attributes:
         local: ids of variables whose gradients are not reduced.
@@ -86,12 +86,12 @@ else:  # in the MRO, GradientTape would precede a user's tape that does not deri
 
 
 class _ReducingTape(_Tape):
-    """Mixed into the class of a tape."""
+    """Methods that are mixed into the class of a tape."""
 
     _reduction: Reduction
 
     def register_local_source(self, source: Any) -> None:
-        """The gradients of this variable are not reduced."""
+        """Registers a variable whose gradients are not reduced."""
         self._reduction.local.add(id(source))
 
     def gradient(self, target: Any, sources: Any, *args: Any, **kwargs: Any) -> Any:
@@ -116,7 +116,8 @@ def DistributedGradientTape(
     process_set: ProcessSet = global_process_set,
     scale_local_gradients: bool = True,
 ) -> Any:
-    """A tape with `gradtape`'s record, whose gradient() returns the ranks' reduced gradients.
+    """A tape with what `gradtape` has recorded; its gradient() returns the ranks' reduced
+    gradients.
 
     Args:
         device_dense, device_sparse, num_groups, groups: ignored: all dense gradients of a call are

@@ -130,7 +130,7 @@ def broadcast(
 ) -> Any:
     """The tensor of global rank `root_rank`.
 
-    Raises ValueError if that rank is not in the process set, and as allreduce().
+    Raises ValueError if that rank is not in the process set, and the errors of allreduce().
     """
     calls.check_root(root_rank, process_set)
 
@@ -215,7 +215,7 @@ def reducescatter(
 ) -> Any:
     """This rank's rows of the reduced tensor; the first ranks get one more row if necessary.
 
-    Raises ValueError if `op` is neither Average nor Sum, and as allreduce().
+    Raises ValueError if `op` is neither Average nor Sum, and the errors of allreduce().
     """
     return grouped_reducescatter(
         [tensor],

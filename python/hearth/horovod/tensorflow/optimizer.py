@@ -84,7 +84,8 @@ def DistributedOptimizer(
 
 
 class _Accumulating:
-    """Adds up gradients, and reduces and applies them every `passes` calls."""
+    """The replacement of an optimizer's apply(): adds up gradients, and reduces and applies the
+    sums every `passes` calls."""
 
     def __init__(self, reduction: Reduction, passes: int, averages: bool):
         self._reduction, self._passes, self._averages = reduction, passes, averages

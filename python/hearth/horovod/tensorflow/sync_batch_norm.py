@@ -14,14 +14,14 @@ _BatchNormalization: Any = tf.keras.layers.BatchNormalization
 
 
 class SyncBatchNormalization(_BatchNormalization):
-    """Like tf.keras.layers.BatchNormalization, with mean and variance over all ranks' minibatches
-    during training; each rank has the same weight."""
+    """A layer like tf.keras.layers.BatchNormalization, with mean and variance over all ranks'
+    minibatches during training; each rank has the same weight."""
 
     def __init__(self, fused: bool = False, **kwargs: Any):
         """Raises ValueError for fused=True, which uses only one rank's statistics."""
         if fused is not False:
             raise invalid("SyncBatchNormalization does not support fused=True")
-        if hasattr(_BatchNormalization, "_fused_can_be_used"):  # tf_keras
+        if hasattr(_BatchNormalization, "_fused_can_be_used"):  # only in tf_keras
             kwargs["fused"] = False
         super().__init__(**kwargs)
 

@@ -20,7 +20,7 @@ else:  # in the MRO, Optimizer would precede a user's class that does not derive
 
 
 class AdasumSteps(_Optimizer):
-    """Mixed into the class of the user's optimizer."""
+    """Methods that are mixed into the class of the user's optimizer."""
 
     def _begin(self, parameters: list[tuple[str, Tensor]], options: dict[str, Any]) -> None:
         self._named = parameters

@@ -23,7 +23,7 @@ class Compressor:
 
 
 class NoneCompressor(Compressor):
-    """Does not compress."""
+    """A compressor that changes nothing."""
 
     @staticmethod
     def compress(tensor: Tensor) -> tuple[Tensor, Any]:
@@ -37,11 +37,11 @@ class NoneCompressor(Compressor):
 
 
 class FP16Compressor(Compressor):
-    """Sends floating-point tensors as float16."""
+    """A compressor that converts floating-point tensors to float16."""
 
     @staticmethod
     def compress(tensor: Tensor) -> tuple[Tensor, Any]:
-        """(the tensor, as float16 if it is a floating-point tensor; its original type if it was
+        """(the tensor, as float16 if it was a floating-point tensor; its original type if it was
         converted)."""
         if not tensor.dtype.is_floating_point:
             return tensor, None

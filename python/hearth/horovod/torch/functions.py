@@ -52,7 +52,7 @@ def _pairs(params: Any) -> list[tuple[str, Tensor]]:
 
 
 class _Tensor:
-    """Represents a tensor in a pickled state."""
+    """A placeholder for a tensor in a pickled state."""
 
     def __init__(self, number: int, tensor: Tensor):
         self.number = number
@@ -101,8 +101,8 @@ def _taken_apart(value: Any, tensors: list[Tensor]) -> Any:
 
 
 def _put_together(value: Any, tensors: list[Tensor]) -> Any:
-    """The value with new tensors for its placeholders; appends them to `tensors` in the order of
-    their numbers."""
+    """The value with new tensors for its placeholders; appends the tensors to `tensors` in the
+    order of the placeholders' numbers."""
     if isinstance(value, _Tensor):
         tensors.append(torch.zeros(value.shape, dtype=value.dtype))
         return tensors[-1]

@@ -51,7 +51,7 @@ def partition(
     """Maps a parameter's id to the number of its group, and the group's parameters.
 
     Raises:
-        ValueError: `groups` is invalid, or a parameter is in two of them.
+        ValueError: `groups` is invalid, or a parameter is in two groups.
     """
     if groups is None or groups == 0:
         return {}

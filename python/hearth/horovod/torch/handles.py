@@ -20,7 +20,8 @@ _open: dict[int, tuple[Future[Any], Callable[[Any], Any]]] = {}
 
 
 class Handle(int):
-    """The number of an operation in flight; calling it waits for the output, like synchronize()."""
+    """The number of an operation in flight. Calling the handle waits for the output, like
+    synchronize()."""
 
     def __call__(self) -> Any:
         return synchronize(self)

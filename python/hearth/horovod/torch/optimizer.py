@@ -30,7 +30,7 @@ else:  # in the MRO, Optimizer would precede a user's class that does not derive
 
 
 class _Reducing(_Optimizer):
-    """Mixed into the class of the user's optimizer."""
+    """Methods that are mixed into the class of the user's optimizer."""
 
     def _begin(self, parameters: list[tuple[str, Tensor]], options: dict[str, Any]) -> None:
         self._names = {id(parameter): name for name, parameter in parameters}
@@ -156,8 +156,8 @@ class _Reducing(_Optimizer):
 
     @contextmanager
     def skip_synchronize(self) -> Iterator[None]:
-        """After a call of synchronize(): step() in the block does not reduce the gradients
-        again."""
+        """In this block, step() does not reduce the gradients, because the program has called
+        synchronize()."""
         self._synchronizes = False
         try:
             yield

@@ -15,7 +15,7 @@ _BatchNorm: Any = torch.nn.modules.batchnorm._BatchNorm
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Like torch.nn.BatchNorm*d, but with the mean and variance of all ranks' rows during
+    """A module like torch.nn.BatchNorm*d, but with the mean and variance of all ranks' rows during
     training."""
 
     def _check_input_dim(self, input: Tensor) -> None:

@@ -1,4 +1,5 @@
-"""Converts tensors for the engine: NumPy arrays on the CPU and the name of their type."""
+"""Converts tensors to what the engine takes: NumPy arrays on the CPU, and the name of their
+type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CaffeOnSpark's main class, for programs that import it from here."""
+"""CaffeOnSpark's main class, under the module name that its Python programs import."""
 
 from __future__ import annotations
 

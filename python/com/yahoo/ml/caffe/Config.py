@@ -1,4 +1,4 @@
-"""CaffeOnSpark's settings, for programs that import them from here."""
+"""CaffeOnSpark's settings, under the module name that its Python programs import."""
 
 from hearth.caffeonspark import Config
 

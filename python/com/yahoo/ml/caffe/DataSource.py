@@ -1,4 +1,4 @@
-"""CaffeOnSpark's sources, for programs that import them from here."""
+"""CaffeOnSpark's data sources, under the module name that its Python programs import."""
 
 from hearth.caffeonspark import DataSource
 

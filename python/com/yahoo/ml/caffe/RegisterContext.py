@@ -8,7 +8,7 @@ __all__ = ["registerContext", "registerSQLContext"]
 
 
 def registerContext(sc: Any) -> None:
-    """Does nothing, because each class uses the context that is passed to it."""
+    """Does nothing, because each class uses the SparkContext that is passed to its constructor."""
 
 
 def registerSQLContext(sqlContext: Any) -> None:

@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Number of partitions of a frame. It has many divisors, so that ranks get equal shares.
+# Number of partitions of a frame; it has many divisors, so most numbers of ranks get equal shares.
 _FRAME_PARTITIONS = 48
-# Tasks per core that deliver a shuffled frame: several, because some take longer, and cores may be
-# added.
+# Tasks per core that deliver a shuffled frame: several, because some tasks take longer than others,
+# and cores may be added.
 _TASKS_PER_CORE = 4
 # Approximate number of messages by which ranks are informed of complete partitions.
 _PARTS = 48
@@ -59,7 +59,8 @@ class Plan:
     columns: tuple[str, ...] = ()
     # Types by name of the columns that are not delivered, because nodes do not support them.
     left_out: dict[str, str] = field(default_factory=dict)
-    # (number of rows, their hash) of each partition that a start of the nodes has completed.
+    # (number of rows, their hash) by partition, for partitions that were delivered completely in
+    # some start of the nodes.
     known: dict[int, tuple[int, str]] = field(default_factory=dict)
 
     def keeps(self) -> bool:
@@ -68,8 +69,8 @@ class Plan:
         return self.deterministic or (every and all(digest for _, digest in self.known.values()))
 
     def check(self, partition: int, rows: int, digest: str) -> str:
-        """Compares a complete partition with that of earlier starts. Returns how they differ; "" if
-        they do not, or there was none."""
+        """Compares a complete partition with the same partition of earlier starts. Returns how the
+        two differ; "" if they are equal, or no earlier start completed it."""
         had, before = self.known.setdefault(partition, (rows, digest))
         if had == rows and (before == digest or not before or not digest):
             self.known[partition] = rows, before or digest
@@ -81,7 +82,7 @@ class Plan:
         )
 
     def owners(self, hosts: Sequence[frozenset[str]]) -> list[int]:
-        """The rank of each partition, for ranks on these hosts."""
+        """The rank that owns each partition; `hosts`: the names of each rank's host."""
         if self.source is None:
             return [partition % len(hosts) for partition in range(self.partitions)]
         from hearth.sources.owners import owners
@@ -110,7 +111,8 @@ class Plan:
 
 
 class Datasets:
-    """All datasets of one cluster. begin() is called at each start of its nodes."""
+    """The plans and deliveries of all datasets of one cluster. begin() is called at each start of
+    the nodes."""
 
     def __init__(self, spark: Any, rows: Mapping[str, Any], ranks: int, folder: str = ""):
         """Plans the datasets.
@@ -127,7 +129,7 @@ class Datasets:
                 type, files that cannot be listed, or a table's version that is gone.
         """
         self._spark = spark
-        self._deliveries: list[Delivery] = []  # of the current start
+        self._deliveries: list[Delivery] = []  # to nodes of the current start
         self._kept = StoredPlan(folder if rows else "", _attempt_of(spark.session))
         rows = {name: _resolved(value, spark.session) for name, value in rows.items()}
         frames = {name: value for name, value in rows.items() if _is_frame(name, value)}
@@ -156,7 +158,7 @@ class Datasets:
         session = self._spark.session
         left_out = uncarried(rows.schema)
         _check_some_left(name, left_out, len(rows.columns))
-        if left_out:  # by position, because Spark ignores case in names
+        if left_out:  # selected by position, as Spark ignores case in names
             named = enumerate(rows.columns)
             rows = columns_at(rows, [at for at, column in named if column not in left_out])
         # A resumed run may have another number of cores, but its partitions must have the same
@@ -190,7 +192,7 @@ class Datasets:
         return "delivering rows: " + ", ".join(filter(None, parts)) if any(parts) else ""
 
     def begin(self, running: ClusterStart, nodes: Sequence[Mapping[str, Any]]) -> None:
-        """Sends each partition's owner to the nodes of a start, and delivers rows in the
+        """Tells the nodes of a start which rank owns each partition, and delivers rows in the
         background. If a delivery fails, the cluster fails with the reason.
         """
         fed = roles.fed_nodes(nodes)
@@ -220,7 +222,7 @@ class Datasets:
             threading.Thread(target=show, name="hearth-deliveries", daemon=True).start()
 
     def _show(self, running: ClusterStart) -> None:
-        """Shows the progress of deliveries until they or the cluster have ended."""
+        """Shows the progress of deliveries until all deliveries or the cluster have ended."""
         watch = running.watch
         with PaceLine(self.line):
             watch.wait(lambda: watch.closing or not self.line(), None)
@@ -247,7 +249,8 @@ class Delivery:
         return f"{plan.name} {known} of {plan.partitions} partitions ({rows:,} rows)"
 
     def note(self, event: Message) -> None:
-        """Handles a node's event: it has received all rows of a partition."""
+        """Handles the event by which a node reports that it has received all rows of a
+        partition."""
         partition, rows, digest = event["partition"], event["rows"], event["hash"]
         with self._lock:
             self._known[partition] = rows, digest
@@ -263,7 +266,7 @@ class Delivery:
             self._running.fail(changed)
         elif over:
             self.report_totals()
-        elif some:  # ranks include them in saved states from now on
+        elif some:  # ranks include these partitions in states that they save from now on
             self._send({"op": "dataset_counted", "counted": some})
 
     def end(self, job: SparkJob) -> None:
@@ -287,7 +290,8 @@ class Delivery:
             if self._totals_sent:
                 return
             self._totals_sent = True
-            # Spark runs no task for a partition that it knows to be empty.
+            # Spark runs no task for a partition that it knows to be empty, so no node reports that
+            # partition.
             each = [self._known.get(p, (0, _NO_ROWS)) for p in range(self._plan.partitions)]
             for partition, known in enumerate(each):
                 self._plan.known.setdefault(partition, known)
@@ -365,7 +369,7 @@ def _carried_source(name: str, source: Any) -> tuple[Any, dict[str, str]]:
     _check_some_left(name, left_out, len(columns))
     if not left_out:
         return source, {}
-    if not hasattr(source, "select"):  # defined by the user
+    if not hasattr(source, "select"):  # a class defined by the user
         column, kind = next(iter(left_out.items()))
         raise invalid(
             f"column {column!r} of dataset {name!r} has the type {kind}, which datasets do not "

@@ -41,8 +41,8 @@ class StoredPlan:
         self._attempt = list(attempt)
         self._known: dict[str, Any] = {}
         self._tables: dict[str, Any] = {}  # {uri, version} or {frame: {uri: version}} by dataset
-        self._files: dict[str, Any] = {}  # of this attempt
-        self._before: dict[str, Any] = {}  # of the previous attempt
+        self._files: dict[str, Any] = {}  # files by dataset, of this attempt
+        self._before: dict[str, Any] = {}  # files by dataset, of the previous attempt
         self._is_written = True
         if self._uri and (plan := _read(self._uri)):
             self._known, self._tables = plan["datasets"], plan.get("tables", {})
@@ -55,8 +55,9 @@ class StoredPlan:
         return self._known.get(name, {}).get("partitions")
 
     def pinned(self, name: str, source: Any, spark: Any) -> Any:
-        """A dataset's source, pinned to its current files; a table to its stored version; and if
-        YARN has restarted this driver, to the files of the previous attempt.
+        """A dataset's source with pinned contents. A table is pinned to its stored version; other
+        sources to the previous attempt's files if YARN has restarted this driver, else to the
+        current files.
 
         Raises: as Source.pin().
         """
@@ -79,8 +80,8 @@ class StoredPlan:
         return source
 
     def pinned_frame(self, name: str, frame: Any) -> Any:
-        """A dataset's DataFrame with its tables pinned to their stored versions, else to the
-        current ones.
+        """A dataset's DataFrame with its tables pinned to their stored versions, or to their
+        current versions if none are stored.
 
         Raises: as pinned_frame() of hearth.sources.
         """
@@ -97,8 +98,8 @@ class StoredPlan:
         self._tables[name] = table
 
     def files(self, name: str, uri: str) -> list[Any] | None:
-        """The files of a dataset in the previous attempt; None if unknown, or it had another
-        URI."""
+        """The files of a dataset in the previous attempt; None if unknown, or if the dataset had
+        another URI."""
         saved = self._before.get(name)
         if saved is None or saved[0] != uri:
             return None
@@ -111,8 +112,8 @@ class StoredPlan:
         self._is_written = False
 
     def owners(self, name: str, ranks: int, partitions: int, plan: Callable[[], list[int]]) -> Any:
-        """The rank of each partition: stored for `ranks` ranks before, else computed by plan() and
-        stored.
+        """The rank that owns each partition. If no owners are stored for `ranks` ranks, plan()
+        computes the owners, which are then stored.
 
         Raises:
             HearthError: the plan cannot be written, or is corrupt.

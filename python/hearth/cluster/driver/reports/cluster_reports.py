@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 
 class Reporting:
-    """Results and reports of a cluster. Thread-safe."""
+    """The base class of Cluster with the methods for results and reports. Thread-safe."""
 
     plan: Plan
     spark: Any
     reports: Reports
-    _running: ClusterStart | None = None  # until the first start
+    _running: ClusterStart | None = None  # None until the first start
     _stops = False  # stop_training() was called; holds after restarts
 
     @property
@@ -35,7 +35,7 @@ class Reporting:
 
     def result(self) -> list[Any]:
         """Calls shutdown(), then returns main_fun's return values by rank; None for ranks that
-        returned none.
+        returned nothing.
 
         Supported values: numbers, strings, bytes, NumPy arrays, and lists, tuples and dicts of
         them.

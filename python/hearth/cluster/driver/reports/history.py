@@ -26,7 +26,7 @@ class RunHistory:
                 points = self._series.setdefault((rank, name), [])
                 points.append((step, value, seconds))
                 if len(points) > max(_LEAST_OF_SERIES, _MOST // len(self._series)):
-                    points[:] = points[::-2][::-1]  # keeps the newest
+                    points[:] = points[::-2][::-1]  # drops every second point, but keeps the newest
 
     def go_back(self, rank: int | None, step: int) -> None:
         """Drops a rank's reports of steps after `step`."""

@@ -62,19 +62,19 @@ class Shown(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class ReportOptions:
-    """Configuration of reports and output."""
+    """The configuration of reports and output in the driver."""
 
     log_dir: str = ""
     ui: bool = False
     on_report: Callable[[Report], Any] | None = None
     title: str = "training"
-    params: Mapping[str, Any] = field(default_factory=dict)  # for MLflow
+    params: Mapping[str, Any] = field(default_factory=dict)  # of the program, for MLflow
 
     logs: str = "rank0"
 
     @classmethod
     def of(cls, main_fun: Callable[..., Any], args: Any, shown: Shown) -> ReportOptions:
-        """For a run of main_fun(args, ctx).
+        """The options for a run of main_fun(args, ctx).
 
         Raises:
             TypeError: `shown` has a key that Shown lacks.
@@ -90,8 +90,8 @@ class ReportOptions:
 
 
 class Reports:
-    """Reports of one cluster, across restarts. Thread-safe. A separate thread handles them, because
-    callbacks and servers may be slow.
+    """The handler of one cluster's reports, across restarts. Thread-safe. A separate thread handles
+    the reports, because callbacks and servers may be slow.
 
     Attributes:
         history: the rows of all metrics.

@@ -8,7 +8,7 @@ from typing import Any
 
 from hearth.spark.progress import Progress
 
-_SHOWN = 6  # metrics
+_SHOWN = 6  # maximum number of metrics in the line
 # Refresh intervals: on a terminal, where the line is updated in place, and in other output, such as
 # a notebook's.
 _REFRESH_S, _LINES_S = 0.5, 10.0
@@ -16,8 +16,8 @@ _WINDOW_S = 1.0
 
 
 class Rate:
-    """Rows per second, computed from a growing count at intervals of a second or more. Not
-    thread-safe."""
+    """A meter of rows per second, computed from a growing count at intervals of a second or more.
+    Not thread-safe."""
 
     def __init__(self) -> None:
         self._since: tuple[float, int] | None = None
@@ -47,7 +47,8 @@ def line_of(step: int, values: Mapping[str, float], rate: float | None) -> str:
 
 
 class ReportLine:
-    """Shows the status line at intervals, and output at once, until close(). Not thread-safe."""
+    """The driver's display: shows the status line at intervals, and output at once, until close().
+    Not thread-safe."""
 
     def __init__(self) -> None:
         self._progress = Progress(first="training")

@@ -28,8 +28,8 @@ _ADOPTED = -1
 # Time limit until the driver has assigned the partitions, and adopted files have been verified.
 _PLAN_S = 550.0
 _DRAIN_BYTES = 1 << 20
-# Descriptor limit to request, because each partition file needs one and most systems' default is
-# lower.
+# Descriptor limit to request, because each partition file needs a descriptor and most systems'
+# default limit is lower.
 _MAX_FILES = 65536
 
 
@@ -73,15 +73,15 @@ class _Attempt:
 
 @dataclass
 class _Partition:
-    """`shown`: the attempt that the program reads; replaced only if its writer is lost, or if
-    another attempt completes first."""
+    """The attempts to write a partition. `shown`: the attempt that the program reads; replaced only
+    if its writer is lost, or if another attempt completes first."""
 
     attempts: dict[int, _Attempt] = field(default_factory=dict)
     shown: _Attempt | None = None
 
 
 class PartitionFiles:
-    """All datasets of one node. A thread serves each writer's connection."""
+    """The partition files of all datasets of one node. A thread serves each writer's connection."""
 
     def __init__(self, program: Channel, report: Callable[[Message], None]):
         """`program`: the channel to the node's program; `report` sends an event to the driver."""

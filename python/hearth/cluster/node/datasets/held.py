@@ -12,7 +12,8 @@ from hearth.cluster.node.datasets.reader import OnError, Reader
 
 
 class HeldDatasets:
-    """Only the supervisor's thread calls these methods; threads that serve writers use `files`."""
+    """The partition files and readers of a node's datasets. Only the supervisor's thread calls
+    these methods; threads that serve writers use `files`."""
 
     def __init__(self, job: Mapping[str, Any], program: Channel, report: Callable[[Message], None]):
         """`program`: the channel to the node's program; `report` sends an event to the driver.

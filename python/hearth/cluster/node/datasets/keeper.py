@@ -21,7 +21,8 @@ from hearth.cluster.node.datasets.files import CompleteFile
 _SERVICE = "datasets"
 # How long to keep files for the cluster's next start; executors may take minutes to start.
 _KEEP_S = 3600.0
-# How long to stay after a supervisor has taken the files, as others on the host may need them too.
+# How long a keeper remains after a supervisor has taken the files, because other supervisors on the
+# host may need them too.
 _LINGER_S = 30.0
 _CONNECT_S = 5.0
 _LISTENERS = "/proc/net/unix"
@@ -93,8 +94,8 @@ def _keepers(cluster: str) -> list[str]:
 
 
 def _wait(executor_pid: int, taken: threading.Event) -> None:
-    """Waits until the files are taken or _KEEP_S have passed, then another _LINGER_S. Returns early
-    if the executor ends."""
+    """Waits until the files are taken or _KEEP_S seconds have passed, then another _LINGER_S
+    seconds. Returns early if the executor ends."""
     try:
         executor = os.pidfd_open(executor_pid)
     except OSError:  # the executor has ended

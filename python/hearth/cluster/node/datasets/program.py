@@ -55,7 +55,7 @@ class NodeDataset:
         self.plan = plan
         self.rows = DatasetRows(plan.owned, _ROWS_S)
         self._totals: tuple[list[int], list[str]] | None = None
-        self._counted: dict[int, list[Any]] = {}  # [rows, hash] of partitions, until all are known
+        self._counted: dict[int, list[Any]] = {}  # [rows, hash] by partition, if some are unknown
         self._changed = threading.Condition()
         self.failure = ""
 
@@ -230,7 +230,7 @@ class NodeDatasets:
 
 
 def _note(dataset: Any, message: Message, fd: int) -> None:
-    if isinstance(dataset, StreamedDataset):  # reads files whose contents it knows
+    if isinstance(dataset, StreamedDataset):  # it knows its files' rows without messages
         return
     try:
         if message["op"] == "dataset_rows":

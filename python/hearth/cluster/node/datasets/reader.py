@@ -1,6 +1,6 @@
 """Runs the process that reads a node's splits of a source.
 
-A separate process neither blocks the program nor ends with it.
+A separate process neither blocks the node's program nor ends with the program.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ OnError = Callable[[str, str], None]
 
 
 class Reader:
-    """Owns a reader process."""
+    """A reader process, owned by this object."""
 
     def __init__(self, job: Message, source: str, on_error: OnError):
         """Starts the process.
@@ -46,7 +46,7 @@ class Reader:
                 on_error(answer["error"], "internal")
         except (EOFError, OSError):
             status = self._process.wait()
-            if status == -signal.SIGKILL:  # "unavailable" allows the cluster to restart
+            if status == -signal.SIGKILL:  # the code "unavailable" allows the cluster to restart
                 on_error(
                     f"the process that reads dataset {name!r} was killed by SIGKILL (as the kernel "
                     "does when memory runs out)",

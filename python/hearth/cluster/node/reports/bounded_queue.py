@@ -9,8 +9,8 @@ Message = dict[str, Any]
 
 
 class Bounded:
-    """Stores reports in order. If there are too many, every second one is dropped, but never the
-    last one of a metric. Not thread-safe.
+    """A queue of reports, in order. If there are too many reports, every second one is dropped, but
+    never a metric's last one. Not thread-safe.
 
     Attributes:
         left_out: total number of dropped reports.

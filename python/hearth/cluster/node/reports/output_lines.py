@@ -12,9 +12,9 @@ _LONGEST = 2000
 
 
 class Lines:
-    """Splits the bytes of one stream into lines. Not thread-safe.
+    """A splitter of one stream's bytes into lines. Not thread-safe.
 
-    A line ended by "\\r", such as a progress bar's, is replaced by the next one in the same read.
+    A line ended by "\\r", such as a progress bar's, is replaced by the next line in the same read.
     """
 
     def __init__(self) -> None:
@@ -55,7 +55,7 @@ def _text(line: bytes) -> str:
 
 
 class Limit:
-    """Rate limit of lines to the driver. Not thread-safe."""
+    """The rate limit for lines sent to the driver. Not thread-safe."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic):
         self._clock = clock

@@ -1,4 +1,4 @@
-"""The program's side of reports: sends each to the supervisor at once, without blocking."""
+"""The program's side of reports: sends each one to the supervisor without blocking."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ class ProgramReports:
         self.should_stop = False
 
     def report(self, values: Mapping[Any, Any], step: Any = None) -> None:
-        """Sends metrics of a step; None: the one after the last.
+        """Sends metrics of `step`, by default the step after the last one.
 
         Raises:
             TypeError, ValueError: a value is not a single number, or the step is not an integer.
         """
-        # Loads the native core, which drivers do not need.
+        # Imported here because it loads the native core, which drivers do not need.
         from hearth.data.delivered import delivered_rows
 
         metrics = metrics_of(values)

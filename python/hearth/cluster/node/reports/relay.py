@@ -1,4 +1,5 @@
-"""The supervisor's side: forwards a program's reports and output to the driver, rate-limited.
+"""The supervisor's side of reports: forwards a program's reports and output to the driver,
+rate-limited.
 
 Output is copied unchanged to the supervisor's standard output and error, which are the executor's
 log files; its lines are also sent to the driver if the cluster's `logs` includes this node.
@@ -32,7 +33,8 @@ _READ_BYTES = 1 << 16
 
 
 class Relay:
-    """Owns a thread, the report socket, and the read ends of the program's output pipes."""
+    """The relay of a program's reports and output. Owns a thread, the report socket, and the read
+    ends of the output pipes."""
 
     def __init__(self, job: Mapping[str, Any], send: Callable[[dict[str, Any]], None]):
         """`send`: sends an event to the driver; called in the relay's thread."""
@@ -47,9 +49,9 @@ class Relay:
         self._lines: list[str] = []
         self._left_out = 0  # lines above the rate limit
         self._limit = Limit()
-        # Read end: (lines, this process's stdout or stderr).
+        # By the read end of a pipe: (its lines, the descriptor of this process's stdout or stderr).
         self._pipes: dict[int, tuple[Lines, int]] = {}
-        self._ends: list[int] = []  # write ends, for the program
+        self._ends: list[int] = []  # the pipes' write ends, for the program
         if self._captures:
             for own in (1, 2):
                 read, write = os.pipe()
@@ -84,7 +86,8 @@ class Relay:
             done.wait(_FLUSH_S)
 
     def close(self) -> None:
-        """Forwards the rest and ends the thread, after the program's end. Never raises."""
+        """Called after the program's end: forwards remaining data, and ends the thread. Never
+        raises."""
         self._closing = True
         self.flush()
         if self._thread.is_alive():
@@ -202,7 +205,7 @@ def _write_all(fd: int, data: bytes) -> None:
 
 
 def flush_own_output() -> None:
-    """Called in the program: flushes its buffers to the pipes."""
+    """Flushes this process's output buffers to the pipes; called in the program."""
     for stream in (sys.stdout, sys.stderr):
         with suppress(Exception):  # a closed stream has nothing to flush
             stream.flush()

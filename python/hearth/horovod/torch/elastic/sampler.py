@@ -14,8 +14,8 @@ from hearth.horovod.objects import allgather_object
 
 
 class ElasticSampler(Sampler[int]):
-    """Distributes a dataset's rows among the ranks; after a reset, the remaining rows of the
-    epoch."""
+    """A sampler that distributes a dataset's rows among the ranks; after a reset, the remaining
+    rows of the epoch."""
 
     def __init__(self, dataset: Any, shuffle: bool = True, seed: int = 0):
         self.dataset, self.shuffle, self.seed = dataset, shuffle, seed

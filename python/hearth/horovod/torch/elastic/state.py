@@ -11,9 +11,10 @@ from hearth.horovod.torch.functions import broadcast_optimizer_state, broadcast_
 
 
 class TorchState(ObjectState):
-    """A model, an optimizer, and other attributes: TorchState(model, optimizer, batch=0).
+    """A state of a model, an optimizer, and other attributes, such as TorchState(model, optimizer,
+    batch=0).
 
-    Values with state_dict() and load_state_dict() are saved and restored by these.
+    Values with state_dict() and load_state_dict() are saved and restored by these methods.
     """
 
     def __init__(self, model: Any = None, optimizer: Any = None, **kwargs: Any):

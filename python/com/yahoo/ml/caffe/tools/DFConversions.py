@@ -1,5 +1,4 @@
-"""Conversion of captions, and their display in notebooks, for programs that import them from
-here."""
+"""Conversion and display of captions, under the module name that CaffeOnSpark's programs import."""
 
 from hearth.caffeonspark.tools.DFConversions import DFConversions
 from hearth.tools.notebook import get_image, show_captions

@@ -1,4 +1,4 @@
-"""The vocabulary of captions, for programs that import it from here."""
+"""The vocabulary of captions, under the module name that CaffeOnSpark's programs import."""
 
 from hearth.caffeonspark.tools.Vocab import Vocab
 

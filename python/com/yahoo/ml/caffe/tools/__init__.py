@@ -1,1 +1,1 @@
-"""CaffeOnSpark's tools as its Python programs import them: aliases."""
+"""Aliases of CaffeOnSpark's tools, under the package name that its Python programs import."""
