@@ -58,8 +58,8 @@ Library LoadLibrary() {
                                  library.problem(), kRemedy);
   } else if (get()->version != kHearthDeviceApiVersion) {
     // No other member may be used, because another version may number its operations differently.
-    loaded.problem = fmt::format("{} has interface {}, not {}; {}", kName, get()->version,
-                                 kHearthDeviceApiVersion, kRemedy);
+    loaded.problem = fmt::format("{} has interface version {}, but version {} is required; {}",
+                                 kName, get()->version, kHearthDeviceApiVersion, kRemedy);
   } else {
     loaded.api = get();
   }
