@@ -161,7 +161,7 @@ def test_killed_writer_ends_the_reader_after_its_rows() -> None:
     )
     reader.close_child_fds()
     assert reader.next(60)[1].num_rows == 3
-    with pytest.raises(ConnectionError, match="before the end of its rows"):
+    with pytest.raises(ConnectionError, match="before it sent all its rows"):
         reader.next(60)
     child.wait()
 

@@ -91,7 +91,7 @@ def test_a_wait_lets_other_threads_run(coordinator):
 
 
 def test_missing_ranks_are_a_timeout_error(coordinator):
-    with pytest.raises(TimeoutError, match="ranks 0, 1 of 2 did not reserve; no rank did"):
+    with pytest.raises(TimeoutError, match="ranks 0, 1 of 2 did not join the cluster; no rank did"):
         coordinator.wait_members(0.01)
 
 

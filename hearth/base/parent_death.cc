@@ -17,7 +17,8 @@ void DieWithParent(pid_t parent) {
   // Checks for a parent that died before prctl(), because the kernel then sends no signal.
   const pid_t now = ::getppid();
   Require(now == parent, ErrorCode::kUnavailable,
-          "process {} that started this one is gone (the parent is now {})", parent, now);
+          "process {}, which started this process, has ended (the parent is now process {})",
+          parent, now);
 }
 
 }  // namespace hearth

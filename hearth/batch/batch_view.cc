@@ -23,7 +23,8 @@ template <typename... Args>
 void RequireSound(bool sound, fmt::format_string<Args...> format, Args&&... args) {
   if (!sound) {
     Throw(ErrorCode::kDataLoss,
-          "a batch image is damaged: {}; its writer is faulty or of another version",
+          "a batch image is damaged: {}; the process that wrote it is faulty or runs another "
+          "version of Hearth",
           fmt::format(format, std::forward<Args>(args)...));
   }
 }

@@ -21,7 +21,8 @@ ChunksImage::ChunksImage(std::span<const std::string_view> chunks, bool last)
   for (const std::string_view chunk : chunks_) data_bytes_ += chunk.size();
   // Limited to 2 GiB, because a binary column has int32 offsets.
   Require(data_bytes_ <= std::numeric_limits<int32_t>::max(), ErrorCode::kInvalidArgument,
-          "{} chunks of {} bytes are too large for one batch", chunks_.size(), data_bytes_);
+          "{} chunks of {} bytes in total are too large for one batch", chunks_.size(),
+          data_bytes_);
   // The table and names, then three buffers: offsets, bytes of the chunks, one bit per chunk.
   offsets_at_ = AlignImage(kTableBytes + kNames.size());
   data_at_ = AlignImage(offsets_at_ + (chunks_.size() + 1) * sizeof(int32_t));

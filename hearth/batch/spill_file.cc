@@ -40,10 +40,9 @@ SpillFile::SpillFile(std::string directory, size_t segment_bytes)
 void SpillFile::ThrowFull(int error_number) const {
   ThrowErrno(
       error_number,
-      fmt::format("cannot write rows to the spill file in '{}', which holds {} bytes; free "
-                  "disk space or set another directory (spill_dir, in Spark "
-                  "spark.local.dir, which may list several); with -spill off a training reads "
-                  "Parquet files without spooling their rows",
+      fmt::format("cannot write rows to the spill file in '{}', which holds {} bytes; free disk "
+                  "space, set other directories (spill_dir, or spark.local.dir in Spark), or train "
+                  "from Parquet files with -spill off, which spools no rows",
                   fmt::join(directories_, "', '"), bytes()));
 }
 

@@ -58,9 +58,10 @@ BucketReducer::~BucketReducer() {
 void BucketReducer::Ready(size_t piece) {
   const std::lock_guard lock(mutex_);
   Require(piece < ready_.size(), ErrorCode::kInvalidArgument,
-          "piece {} is ready, but the buffer has only {}", piece, ready_.size());
-  Require(!ready_[piece], ErrorCode::kInvalidArgument, "piece {} is ready twice in one round",
-          piece);
+          "gradient {} was reported ready, but the buffer has only {} gradients", piece,
+          ready_.size());
+  Require(!ready_[piece], ErrorCode::kInvalidArgument,
+          "gradient {} was reported ready twice in one round", piece);
   MarkReady(piece);
 }
 

@@ -135,7 +135,7 @@ std::unique_ptr<LocalRanks> Connector::MakeLocalRanks(int self, PendingRank& pen
       continue;
     }
     std::optional<Mapping> page = OpenSharedPage(info.page);
-    Require(page.has_value(), ErrorCode::kUnavailable, "the shared page of {} is gone",
+    Require(page.has_value(), ErrorCode::kUnavailable, "the shared memory of {} cannot be opened",
             info.peer.name());
     members.push_back({info.peer, info.page.pid, std::move(*page)});
   }

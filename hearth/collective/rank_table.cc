@@ -47,8 +47,9 @@ std::vector<std::vector<bool>> ExchangeReach(const Gather& gather, const RankTab
   Require(reach.size() == world, ErrorCode::kDataLoss, "{} of {} ranks sent their reachability",
           reach.size(), world);
   for (size_t rank = 0; rank < world; ++rank) {
-    Require(reach[rank].size() == world, ErrorCode::kDataLoss, "rank {} knows {} of {} ranks", rank,
-            reach[rank].size(), world);
+    Require(reach[rank].size() == world, ErrorCode::kDataLoss,
+            "the reachability table of rank {} has {} of {} ranks", rank, reach[rank].size(),
+            world);
   }
   return reach;
 }

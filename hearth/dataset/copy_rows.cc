@@ -283,7 +283,7 @@ std::shared_ptr<const BatchView> CopyRuns(const std::vector<RowRun>& runs,
 std::shared_ptr<const BatchView> CopyRows(const SelectedRows& rows,
                                           const std::optional<std::vector<std::string>>& names) {
   Require(rows.schema != nullptr, ErrorCode::kInvalidArgument,
-          "cannot make a batch: the dataset has no rows and so no columns");
+          "cannot make a batch: the dataset has no rows, so its columns are unknown");
   std::vector<size_t> columns;
   if (names) {
     for (const std::string& name : *names)

@@ -108,8 +108,8 @@ void DatasetRows::CheckTotal(const Slot& slot, const Attempt& attempt) const {
   if (totals_.empty() || !attempt.complete) return;
   const int64_t total = totals_[static_cast<size_t>(slot.partition)];
   Require(attempt.rows->rows() == total, ErrorCode::kDataLoss,
-          "partition {} has {} rows, but its count is {}; rows of a dataset must be "
-          "the same each time they are computed: cache or checkpoint the frame",
+          "partition {} has {} rows, but {} rows were counted; rows of a dataset must be the same "
+          "each time they are computed: cache or checkpoint the DataFrame",
           slot.partition, attempt.rows->rows(), total);
 }
 
@@ -134,7 +134,7 @@ bool DatasetRows::MayReplaceCurrent(const Slot& slot, const Attempt& attempt) co
   Require(same || undecided, ErrorCode::kDataLoss,
           "attempt {} of partition {} has other rows than attempt {}, {} of which were already "
           "read; rows of a dataset must be the same each time they are computed: cache or "
-          "checkpoint the frame, or sort it by a unique key",
+          "checkpoint the DataFrame, or sort it by a unique key",
           attempt.rows->attempt(), slot.partition, current.attempt(), rows);
   return same;
 }
@@ -316,7 +316,7 @@ void DatasetRows::WaitForRows(std::unique_lock<std::mutex>& lock,
   Require(last < prefix_, ErrorCode::kDataLoss,
           "row {} of this rank had arrived, but a later attempt of its partition sent fewer rows: "
           "{} are left; rows of a dataset must be the same each time they are computed: cache or "
-          "checkpoint the frame",
+          "checkpoint the DataFrame",
           last, prefix_);
 }
 

@@ -45,7 +45,7 @@ constexpr int64_t kRowsAtOnce = 64;
 GatheredColumn::GatheredColumn(std::shared_ptr<const SelectedRows> rows, std::string_view name)
     : rows_(std::move(rows)), name_(name) {
   Require(rows_->schema != nullptr, ErrorCode::kInvalidArgument,
-          "cannot read column '{}': the dataset has no rows and so no columns", name);
+          "cannot read column '{}': the dataset has no rows, so its columns are unknown", name);
   const std::vector<ColumnView>& columns = rows_->schema->columns();
   column_ = ColumnNamed(columns, name);
   kind_ = KindOfColumn(columns[column_]);

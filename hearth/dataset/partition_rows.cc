@@ -37,8 +37,8 @@ void PartitionRows::RequireSound(bool sound, fmt::format_string<Args...> format,
                                  Args&&... args) const {
   if (sound) return;
   Throw(ErrorCode::kDataLoss,
-        "the file of partition {} (attempt {}) is damaged: {}; its writer is faulty or of another "
-        "version",
+        "the file of partition {} (attempt {}) is damaged: {}; the process that wrote it is faulty "
+        "or runs another version of Hearth",
         partition_, attempt_, fmt::format(format, std::forward<Args>(args)...));
 }
 

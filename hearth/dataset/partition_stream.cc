@@ -41,7 +41,8 @@ class Receiver {
     }
     batch::ImageHeader header;
     Require(bytes >= sizeof(header) && bytes <= kMaxImageBytes, ErrorCode::kDataLoss,
-            "{} announced an image of {} bytes; it is faulty or of another version",
+            "{} announced an image of {} bytes; that process is faulty or runs another version of "
+            "Hearth",
             connection_.peer(), bytes);
     // Checked before the rest is received, so that a wrong length cannot fill the disk.
     Read(&header, sizeof(header));

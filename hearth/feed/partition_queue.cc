@@ -70,7 +70,7 @@ bool PartitionQueue::Answer(const Json& message) {
   } else if (answer == "taken" || answer == "terminated") {
     partition->Conclude(answer);
   } else {
-    partition->Refuse("the feed job of these rows is over");
+    partition->Refuse("the Spark job that feeds these rows has ended");
   }
   return true;
 }

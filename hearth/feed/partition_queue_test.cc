@@ -97,7 +97,8 @@ TEST_F(PartitionQueueTest, TaskIsNotifiedOfAnotherAttemptsResult) {
   EXPECT_EQ(first_.received.last(), Json({{"op", "terminated"}}));
   const auto over = Announce(first_, 3, true);
   Answer(*over, "over");
-  EXPECT_EQ(first_.received.last(), Json({{"error", "the feed job of these rows is over"}}));
+  EXPECT_EQ(first_.received.last(),
+            Json({{"error", "the Spark job that feeds these rows has ended"}}));
   queue_.End();
   EXPECT_THAT(Indexes(), IsEmpty());
 }

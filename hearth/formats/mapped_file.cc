@@ -139,8 +139,8 @@ std::shared_ptr<const MappedFile> MappedFile::Find(const std::string& path,
   // Opens without the lock, because a remote file system may block. Two threads may then map one
   // file twice, which costs only address space.
   const Fd file =
-      OpenFile(path, fmt::format("cannot open {}, whose large values the run reads, on host {}; "
-                                 "restore the file, or start the run again",
+      OpenFile(path, fmt::format("cannot open {} on host {}: the run reads large values directly "
+                                 "from this file; restore the file, or start the run again",
                                  path, HostName()));
   const FileIdentity found = IdentityOf(file, path);
   if (found != identity) ThrowChanged(path, found, identity);

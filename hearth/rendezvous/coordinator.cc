@@ -194,7 +194,7 @@ void Coordinator::OnAlarm() {
   const std::lock_guard lock(mutex_);
   if (cause_by_.expired()) return SetFailure(*consequence_);
   SetFailure({.code = ErrorCode::kDeadlineExceeded,
-              .message = fmt::format("within {} s {}", options_.reserve_timeout_s,
+              .message = fmt::format("within {} s, {}", options_.reserve_timeout_s,
                                      membership_.DescribeReservation())});
 }
 

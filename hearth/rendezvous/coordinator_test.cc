@@ -32,7 +32,7 @@ TEST(Coordinator, AMissingReservationNamesTheRanksAndTheOthersHosts) {
   Coordinator coordinator(options);
   Member member(OptionsOf(options, coordinator.port(), 1));
   const std::string expected =
-      "within 0.2 s ranks 0, 2 of 3 did not reserve; rank 1 reserved from host host1";
+      "within 0.2 s, ranks 0, 2 of 3 did not join the cluster; rank 1 joined from host host1";
   const Error there = Thrown([&] { member.Reserve({}); });
   EXPECT_EQ(there.code(), ErrorCode::kAborted);
   EXPECT_EQ(there.message(), expected);
@@ -44,7 +44,7 @@ TEST(Coordinator, WithoutReservationsTheWaitTimesOut) {
   Coordinator coordinator(TestOptions(2));
   const Error error = Thrown([&] { coordinator.WaitForReservations(Deadline::After(0.02)); });
   EXPECT_EQ(error.code(), ErrorCode::kDeadlineExceeded);
-  EXPECT_EQ(error.message(), "ranks 0, 1 of 2 did not reserve; no rank did");
+  EXPECT_EQ(error.message(), "ranks 0, 1 of 2 did not join the cluster; no rank did");
 }
 
 TEST(Coordinator, EventsArriveInOrderWithTheirRank) {

@@ -16,8 +16,8 @@ TEST(Failure, ALostRankIsNotDescribedAsFailed) {
 }
 
 TEST(Failure, WithoutARankIsItsMessage) {
-  EXPECT_EQ(Failure{.message = "rank 2 of 3 did not reserve"}.Describe(),
-            "rank 2 of 3 did not reserve");
+  EXPECT_EQ(Failure{.message = "rank 2 of 3 did not join the cluster"}.Describe(),
+            "rank 2 of 3 did not join the cluster");
 }
 
 TEST(Failure, RoundTripsThroughJson) {

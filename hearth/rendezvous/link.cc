@@ -38,7 +38,7 @@ bool Link::Receive() {
   } else {
     // Clients must not send their first frame before the verdict.
     Require(received.empty(), ErrorCode::kInvalidArgument,
-            "{} sent data after the handshake before it was accepted", peer());
+            "{} sent data before its handshake was accepted", peer());
   }
   return true;
 }

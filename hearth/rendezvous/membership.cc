@@ -63,11 +63,12 @@ std::string Membership::DescribeReservation() const {
     const State& member = members_[rank];
     (member.reserved ? by_host[member.host] : missing).push_back(std::to_string(rank));
   }
-  std::string text = fmt::format("{} of {} did not reserve", ListNumbers(missing), members_.size());
+  std::string text =
+      fmt::format("{} of {} did not join the cluster", ListNumbers(missing), members_.size());
   if (by_host.empty()) return text + "; no rank did";
   const char* separator = "; ";
   for (const auto& [host, ranks] : by_host) {
-    text += fmt::format("{}{} reserved from host {}", std::exchange(separator, ", "),
+    text += fmt::format("{}{} joined from host {}", std::exchange(separator, ", "),
                         ListNumbers(ranks), host);
   }
   return text;

@@ -30,7 +30,7 @@ class Membership {
   bool done(int rank) const { return at(rank).done; }
   const std::string& host(int rank) const { return at(rank).host; }
 
-  // "ranks 1, 3 did not reserve; ranks 0, 2 reserved from host a"
+  // "ranks 1, 3 did not join the cluster; ranks 0, 2 joined from host a"
   std::string DescribeReservation() const;
   // The ranks that have not contributed to the gather: "rank 1 on host b, rank 3 on host c".
   std::string DescribeMissing(const std::string& gather) const;

@@ -20,13 +20,13 @@ TEST(Membership, IsCompleteWhenTheLastRankHasReserved) {
 TEST(Membership, NamesMissingRanksAndTheOthersHosts) {
   Membership membership(5);
   EXPECT_EQ(membership.DescribeReservation(),
-            "ranks 0, 1, 2, 3, 4 of 5 did not reserve; no rank did");
+            "ranks 0, 1, 2, 3, 4 of 5 did not join the cluster; no rank did");
   membership.Reserve(0, "node1", {});
   membership.Reserve(2, "node1", {});
   membership.Reserve(4, "node2", {});
   EXPECT_EQ(membership.DescribeReservation(),
-            "ranks 1, 3 of 5 did not reserve; ranks 0, 2 reserved from host node1, "
-            "rank 4 reserved from host node2");
+            "ranks 1, 3 of 5 did not join the cluster; ranks 0, 2 joined from host node1, "
+            "rank 4 joined from host node2");
 }
 
 TEST(Membership, LongListsAreShortened) {
@@ -83,12 +83,13 @@ TEST(Membership, RanksThatDoNotExistAreRefused) {
     EXPECT_THROW(membership.Reserve(rank, "h", {}), std::out_of_range);
     EXPECT_THROW(membership.SetDone(rank), std::out_of_range);
   }
-  EXPECT_EQ(membership.DescribeReservation(), "ranks 0, 1 of 2 did not reserve; no rank did");
+  EXPECT_EQ(membership.DescribeReservation(),
+            "ranks 0, 1 of 2 did not join the cluster; no rank did");
 }
 
 TEST(Membership, AWorldOfOneIsCompleteAtOnce) {
   Membership membership(1);
-  EXPECT_EQ(membership.DescribeReservation(), "rank 0 of 1 did not reserve; no rank did");
+  EXPECT_EQ(membership.DescribeReservation(), "rank 0 of 1 did not join the cluster; no rank did");
   EXPECT_TRUE(membership.Reserve(0, "h", 7));
   EXPECT_EQ(membership.Gather(0, "x", "own"), (std::vector<Json>{"own"}));
 }

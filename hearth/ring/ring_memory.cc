@@ -59,7 +59,8 @@ RingMemory::RingMemory(const Fd& memory) {
 uint64_t RingMemory::Checked(uint64_t position) const {
   const bool sound = position < kMaxPosition && OffsetOf(position) < window() &&
                      position % sizeof(EntryHeader) == 0;
-  Require(sound, ErrorCode::kDataLoss, "a ring is damaged: no entry can start at {}", position);
+  Require(sound, ErrorCode::kDataLoss,
+          "the shared-memory ring is damaged: no entry can start at {}", position);
   return position;
 }
 
@@ -70,8 +71,9 @@ uint64_t RingMemory::After(uint64_t position, uint64_t entry_bytes) const {
 
 bool RingMemory::HasSpace(uint64_t position, uint64_t released, uint64_t entry_bytes) const {
   Require(released <= position && Lap(position) - Lap(released) <= 1, ErrorCode::kDataLoss,
-          "a ring is damaged: its reader released up to {}, but only {} were written", released,
-          position);
+          "the shared-memory ring is damaged: its reader released bytes up to {}, but only {} "
+          "bytes were written",
+          released, position);
   // If both positions are in the same lap, the unreleased entries are before `position`; else they
   // are after it.
   return Lap(released) == Lap(position) || OffsetOf(position) + entry_bytes <= OffsetOf(released);

@@ -21,7 +21,8 @@ RingEntry RingReader::Next(Deadline deadline) {
     const bool sound = (entry.kind == EntryKind::kPart || entry.kind == EntryKind::kBatch) &&
                        !entry.image.empty() && entry.image.size() <= kMaxBatchBytes - parts_.size();
     Require(sound, ErrorCode::kDataLoss,
-            "a ring is damaged: an entry of kind {} with {} bytes follows {} bytes of a batch",
+            "the shared-memory ring is damaged: an entry of kind {} with {} bytes follows {} bytes "
+            "of a batch",
             static_cast<uint32_t>(entry.kind), entry.image.size(), parts_.size());
     // The buffer grows as parts arrive, because a size announced by the other process is not
     // trusted.
@@ -47,7 +48,7 @@ RingEntry RingReader::NextEntry(Deadline deadline) {
   }
   Require(!closed_.load(), ErrorCode::kAborted, "the ring was closed while waiting for rows");
   Require(outcome == RingSignal::Outcome::kTimeout, ErrorCode::kUnavailable,
-          "the feeding process exited before the end of its rows");
+          "the feeding process exited before it sent all its rows");
   Throw(ErrorCode::kDeadlineExceeded,
         "deadline exceeded while waiting for rows; check whether the feeding process is stuck, "
         "or increase the timeout");
@@ -72,9 +73,10 @@ RingEntry RingReader::EntryAt(uint64_t written) {
   const uint64_t entry_bytes = sizeof(header) + batch::AlignImage(header.bytes);
   sound = sound && entry_bytes <= memory_.capacity() &&
           memory_.After(position_, entry_bytes) <= written;
-  Require(sound, ErrorCode::kDataLoss,
-          "a ring is damaged: an entry of kind {} claims {} bytes where {} were written",
-          header.kind, header.bytes, in_flight);
+  Require(
+      sound, ErrorCode::kDataLoss,
+      "the shared-memory ring is damaged: an entry of kind {} claims {} bytes, but {} were written",
+      header.kind, header.bytes, in_flight);
   const std::byte* image = memory_.At(position_) + sizeof(header);
   position_ = memory_.After(position_, entry_bytes);
   const auto kind = static_cast<EntryKind>(header.kind);

@@ -52,7 +52,7 @@ TEST_F(RingReaderTest, WriterDeathIsReportedAfterItsRows) {
   EXPECT_EQ(BatchView(reader_->Next(Soon()).image).column("n").AsInt64(0), 5);
   const Error error = Thrown([&] { reader_->Next(Soon()); });
   EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
-  EXPECT_THAT(error.message(), HasSubstr("before the end of its rows"));
+  EXPECT_THAT(error.message(), HasSubstr("before it sent all its rows"));
 }
 
 TEST_F(RingReaderTest, FeederErrorIsThrownBeforeBufferedRows) {

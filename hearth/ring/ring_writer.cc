@@ -72,7 +72,8 @@ bool RingWriter::WriteParts(const ArrowImage& rows, int64_t begin, int64_t count
 bool RingWriter::WriteChunks(const batch::ChunksImage& chunks, Deadline deadline) {
   const size_t bytes = chunks.bytes();
   Require(sizeof(EntryHeader) + bytes <= memory_.capacity(), ErrorCode::kResourceExhausted,
-          "a batch of {} chunks has {} bytes, but the ring holds {}; send fewer at once",
+          "a batch of {} chunks has {} bytes, but the shared-memory ring holds only {}; send fewer "
+          "at once",
           chunks.rows(), bytes, memory_.capacity());
   std::byte* to = Reserve(EntryKind::kBatch, bytes, deadline);
   if (to == nullptr) return false;
@@ -124,8 +125,8 @@ void RingWriter::ThrowStalled(uint64_t bytes, RingSignal::Outcome outcome) const
   Require(outcome == RingSignal::Outcome::kTimeout, ErrorCode::kUnavailable,
           "the reading process exited before it had all rows; see its error");
   Throw(ErrorCode::kDeadlineExceeded,
-        "no space for {} bytes in a ring of {}: its reader took too few rows before the deadline; "
-        "check whether the reading process is stuck, or increase the timeout",
+        "no space for {} bytes in a shared-memory ring of {} bytes: its reader took too few rows "
+        "before the deadline; check whether the reading process is stuck, or increase the timeout",
         bytes, memory_.capacity());
 }
 

@@ -47,7 +47,7 @@ void FileSystem::DeleteQuietly(const std::string& uri) noexcept {
     // Not recursive, because callers only delete temporary files that they have created.
     Delete(uri, /*recursive=*/false);
   } catch (const std::exception& error) {
-    log::Warning("{} is left behind: {}", uri, error.what());
+    log::Warning("the temporary file {} cannot be deleted: {}", uri, error.what());
   }
 }
 

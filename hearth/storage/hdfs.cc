@@ -16,7 +16,7 @@ bool WantsKerberos(const HadoopConf& conf) {
 std::unique_ptr<FileSystem> OpenWebHdfs(const RemoteUri& named) {
   Require(named.scheme != "viewfs", ErrorCode::kUnimplemented,
           "cannot open {}: viewfs: needs libhdfs; install it (HADOOP_HOME) and set "
-          "HEARTH_HDFS=libhdfs, or write the hdfs: URI behind it",
+          "HEARTH_HDFS=libhdfs, or give the hdfs: URI to which it is mapped",
           named.text());
   const HadoopConf conf = HadoopConf::FromEnvironment();
   WebHdfsOptions options;

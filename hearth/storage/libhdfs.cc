@@ -83,9 +83,9 @@ class OpenedFile {
 
 void* LibHdfsFiles::fs() {
   Require(IsJvmHere(), ErrorCode::kUnimplemented,
-          "cannot use {} by libhdfs: this process was forked from one with a JVM, which is not "
-          "available here; start processes by spawn (multiprocessing.set_start_method), or set "
-          "HEARTH_HDFS=webhdfs",
+          "cannot use {} by libhdfs: this process was forked from a process with a JVM, and a "
+          "forked process cannot use the JVM; start processes by spawn "
+          "(multiprocessing.set_start_method), or set HEARTH_HDFS=webhdfs",
           name_node_);
   // Locked only after IsJvmHere(): in a forked child, the mutex may be locked forever by a thread
   // that exists only in the parent.
@@ -94,7 +94,7 @@ void* LibHdfsFiles::fs() {
   const std::string missing = MissingOnClassPath();
   Require(missing.empty(), ErrorCode::kInvalidArgument,
           "cannot open {} by libhdfs: CLASSPATH lacks {}; set it to what `hadoop classpath --glob` "
-          "prints, or to all jars of Spark, or set HEARTH_HDFS=webhdfs, which needs none",
+          "prints, or to all jars of Spark, or set HEARTH_HDFS=webhdfs, which needs no CLASSPATH",
           name_node_, missing);
   void* builder = LibHdfs().new_builder();
   Require(builder != nullptr, ErrorCode::kResourceExhausted, "libhdfs is out of memory");

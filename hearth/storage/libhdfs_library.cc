@@ -61,7 +61,7 @@ LibHdfsLibrary LoadLibrary() {
   const SharedLibrary library({file});
   Require(library.loaded(), ErrorCode::kUnimplemented,
           "cannot load {}: {}; set JAVA_HOME to the Java that Hadoop uses ('{}' now), or "
-          "HEARTH_HDFS=webhdfs, which needs none",
+          "HEARTH_HDFS=webhdfs, which needs no Java",
           file, library.problem(), Environment("JAVA_HOME"));
   const auto load = [&library](const char* name, auto* function) {
     Require(library.Find(name, function), ErrorCode::kUnimplemented,
@@ -109,12 +109,11 @@ std::string FindLibHdfs() {
 
 std::string LocateLibHdfs() {
   const std::string file = FindLibHdfs();
-  Require(
-      !file.empty(), ErrorCode::kUnimplemented,
-      "libhdfs.so is neither in ARROW_LIBHDFS_DIR ('{}') nor in HADOOP_HOME/lib/native "
-      "(HADOOP_HOME='{}'); set one of them or HEARTH_LIBHDFS, or HEARTH_HDFS=webhdfs, which needs "
-      "none",
-      Environment("ARROW_LIBHDFS_DIR"), Environment("HADOOP_HOME"));
+  Require(!file.empty(), ErrorCode::kUnimplemented,
+          "libhdfs.so is neither in ARROW_LIBHDFS_DIR ('{}') nor in HADOOP_HOME/lib/native "
+          "(HADOOP_HOME='{}'); set one of them or HEARTH_LIBHDFS, or HEARTH_HDFS=webhdfs, which "
+          "needs no Java",
+          Environment("ARROW_LIBHDFS_DIR"), Environment("HADOOP_HOME"));
   return file;
 }
 

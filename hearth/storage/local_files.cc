@@ -110,7 +110,7 @@ class LocalOutput : public OutputFile {
       // linkat cannot replace an existing file. So the file first gets its temporary name, and
       // rename replaces the existing file.
       if (linkat(AT_FDCWD, unnamed.c_str(), AT_FDCWD, temporary_.c_str(), AT_SYMLINK_FOLLOW) != 0) {
-        ThrowErrno(errno, fmt::format("cannot name {}", path_));
+        ThrowErrno(errno, fmt::format("cannot give the new file {} its name", path_));
       }
       named_ = true;
     }

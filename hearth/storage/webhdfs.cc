@@ -144,7 +144,7 @@ HttpAnswer WebHdfs::Try(const Call& call, const std::string& address, Attempts* 
     if (!IsRedirect(answer)) {
       // The body is sent only after a redirect, so this response cannot be a success.
       Require(answer.status >= 300 || call.body == nullptr || at_data, ErrorCode::kDataLoss,
-              "the server took a file without asking for its bytes");
+              "the server accepted a file without requesting its data");
       if (answer.status >= 500 && at_data) attempts->excluded = HostOfUrl(request.url);
       return answer;
     }

@@ -27,7 +27,7 @@ json Parse(std::string_view text) {
   };
   json parsed = json::parse(text, limit, /*allow_exceptions=*/false);
   Require(parsed.is_object(), ErrorCode::kDataLoss,
-          "the answer is not WebHDFS's: is this the web address of a NameNode or of HttpFS?");
+          "the answer is not from WebHDFS: is this the web address of a NameNode or of HttpFS?");
   return parsed;
 }
 
@@ -170,11 +170,10 @@ Refusal OfStatus(long status) {
     return {ErrorCode::kUnavailable, Remedy::kRepeat,
             fmt::format("the server failed (HTTP {})", status)};
   }
-  return {
-      ErrorCode::kInvalidArgument, Remedy::kNone,
-      fmt::format("the answer is not WebHDFS's (HTTP {}): is this the web address of a NameNode "
-                  "or of HttpFS?",
-                  status)};
+  return {ErrorCode::kInvalidArgument, Remedy::kNone,
+          fmt::format("the answer is not from WebHDFS (HTTP {}): is this the web address of a "
+                      "NameNode or of HttpFS?",
+                      status)};
 }
 
 }  // namespace

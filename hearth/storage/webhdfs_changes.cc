@@ -147,7 +147,7 @@ void WebHdfs::DeleteOnce(const std::string& uri) noexcept {
     call.repeat = false;
     Do(call);
   } catch (const std::exception& error) {
-    log::Warning("{} is left behind: {}", uri, error.what());
+    log::Warning("the temporary file {} cannot be deleted: {}", uri, error.what());
   }
 }
 
@@ -155,7 +155,7 @@ void WebHdfs::MakeFolders(const std::string& uri) {
   const Call call{.doing = "create the folder", .uri = uri, .method = "PUT", .operation = "MKDIRS"};
   if (!ReadBoolean(Do(call).body).value_or(false)) {
     Fail(call, options_.addresses[active_], ErrorCode::kInvalidArgument,
-         "the server does not create it");
+         "the server replied that it did not create the folder");
   }
 }
 

@@ -99,9 +99,8 @@ void FeatureSession::CheckBlobs() const {
 bool FeatureSession::ServePartition() {
   for (;;) {
     const auto rows = net_->Fetch();
-    Require(
-        rows.has_value(), ErrorCode::kInvalidArgument,
-        "the TEST net has no layer that is fed by rows (MemoryData with source_class, CoSData)");
+    Require(rows.has_value(), ErrorCode::kInvalidArgument,
+            "the TEST net has no layer that reads rows (MemoryData with source_class, CoSData)");
     CheckInvalidRows(*rows, *rows == 0);
     if (*rows == 0) break;
     net_->Forward();

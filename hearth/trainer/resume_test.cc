@@ -321,7 +321,7 @@ TEST_F(OtherRowsTest, AreReportedWithTheVersionsOfTheirTables) {
   training.train[0][0].back() = 7777;
   training.datasets = "train: Delta version 4";
   TrainAgain(training);
-  EXPECT_THAT(log_, HasSubstr("the snapshot was made of train: Delta version 3, this run has "
+  EXPECT_THAT(log_, HasSubstr("the snapshot was made with train: Delta version 3, but this run has "
                               "train: Delta version 4"));
 }
 
@@ -340,14 +340,19 @@ TEST_F(OtherRowsTest, ThatCannotBeComparedCountAsDifferent) {
     EXPECT_EQ(StartOf(TrainAgain(training)), 5);
   };
   go_on([](nlohmann::json& seal) { seal.erase("row_hash"); });
-  EXPECT_THAT(log_, HasSubstr("before the snapshot of iteration 5 cannot be compared: " +
-                              File(5, "hearth.json") +
-                              " has them by hash 1, this version of Hearth by hash 2; epoch 0 "
-                              "begins again for all ranks"));
+  EXPECT_THAT(
+      log_,
+      HasSubstr(
+          "with those before the snapshot of iteration 5: " + File(5, "hearth.json") +
+          " has row hashes of version 1, but this version of Hearth computes version 2; epoch 0 "
+          "begins again for all ranks"));
   go_on([](nlohmann::json& seal) { seal["row_hash"] = 99; });
-  EXPECT_THAT(log_, HasSubstr("has them by hash 99, this version of Hearth by hash 2; epoch 0"));
+  EXPECT_THAT(
+      log_,
+      HasSubstr(
+          "has row hashes of version 99, but this version of Hearth computes version 2; epoch 0"));
   go_on([](nlohmann::json& seal) { seal.erase("rows"); });
-  EXPECT_THAT(log_, HasSubstr("names the rows of 0 ranks instead of 2; epoch 0 begins again"));
+  EXPECT_THAT(log_, HasSubstr("has the row hashes of 0 ranks instead of 2; epoch 0 begins again"));
   training.on_other_rows = "fail";
   EXPECT_THAT([&] { go_on([](nlohmann::json& seal) { seal["row_hash"] = 99; }); },
               ::testing::ThrowsMessage<Error>(HasSubstr("-onOtherRows restartEpoch")));

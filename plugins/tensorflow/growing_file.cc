@@ -52,8 +52,8 @@ void GrowingFile::Settle() {
     unflushed_.erase(0, tried_);
   } else {
     Require(size == flushed_, ErrorCode::kDataLoss,
-            "cannot append to {}: it has {} bytes where {} were written; another program may "
-            "write it, or an append was interrupted",
+            "cannot append to {}: it has {} bytes, but {} were written; another program may also "
+            "write to it, or an append was interrupted",
             uri_, size, flushed_);
   }
   tried_ = 0;

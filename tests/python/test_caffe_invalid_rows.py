@@ -35,7 +35,7 @@ LABEL = pa.array([0, 1, 2, 0, 1, 2, 0, 1], pa.int32())
 
 # {case: (rows of a Spark task, additional fields of the job, expected message)}
 ROWS = {
-    "no rows": (None, {}, r"no rows to train on: a whole epoch had none; check the data source"),
+    "no rows": (None, {}, r"no rows to train on: a whole epoch had no rows; check the data source"),
     "missing column": ({"x": X}, {}, r"layer 'data'.*no column 'label'; their columns are: x"),
     "label too large": (
         {"x": X, "label": pa.array([0, 1, 2, 7] * 2, pa.int32())},

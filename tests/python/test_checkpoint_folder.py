@@ -161,7 +161,7 @@ def test_a_damaged_checkpoint_does_not_count_as_one_of_the_two_kept(tmp_path):
         ({"files": {"model.pt": {"bytes": "7", "sha256": ""}}}, "has no size and checksum"),
         ({"step": "2"}, "must be integers"),
         ({"parts": 3}, "wrong fields"),
-        ({"number": 7}, "its seal is of checkpoint 7"),
+        ({"number": 7}, "its seal belongs to checkpoint 7"),
         ({"more": 1}, "wrong fields"),
     ],
 )

@@ -69,7 +69,7 @@ def test_options_of_a_data_loader_are_refused_with_what_replaces_them():
 @pytest.mark.parametrize("epoch", [-1, 1.5, "2", None, 2**70])
 def test_an_invalid_epoch_is_refused(epoch):
     (made,) = loaders(partitions_of(4), 1)
-    with pytest.raises(ValueError, match="epochs are integers that count from 0"):
+    with pytest.raises(ValueError, match="pass an integer of at least 0"):
         made.set_epoch(epoch)
 
 

@@ -107,7 +107,7 @@ def test_files_that_changed_are_an_error():
     source = Source(30, 25)
     made = loader(source, (0, 0))
     source.rows = (30, 24)
-    with pytest.raises(ValueError, match="a part of here has 24 rows instead of 25"):
+    with pytest.raises(ValueError, match="a split of here has 24 rows instead of 25"):
         ids(made)
 
 

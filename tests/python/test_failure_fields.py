@@ -60,7 +60,7 @@ def test_failures_of_the_rendezvous_keep_their_fields():
 LOST = Failure("rank 1 on host a went away", code="unavailable", rank=1, lost=True)
 KILLED = replace(LOST, text="rank 1 on host a failed: killed by SIGKILL")
 OTHER = Failure("rank 0 on host b failed: a peer left", code="unavailable", rank=0)
-NO_RANK = Failure("within 60 s rank 1 did not reserve", code="deadline_exceeded")
+NO_RANK = Failure("within 60 s rank 1 did not join the cluster", code="deadline_exceeded")
 
 
 @pytest.mark.parametrize(

@@ -129,7 +129,7 @@ def test_int8_is_float32_where_onednn_finds_no_vnni_and_the_log_says_so(
     _caffe.Net(NET, "TEST").save(model)
     flags = ["-model", write_test_net(tmp_path), "-weights", model, "-iterations", "1"]
     log = messages(run("test", *flags, "-precision", "int8", cwd=tmp_path))
-    assert sum("int8 computes in float32 here" in line for line in log) == 1
+    assert sum("int8 is computed in float32" in line for line in log) == 1
     assert difference_of("loss", log)[2] == 0
 
 

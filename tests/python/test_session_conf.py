@@ -101,7 +101,7 @@ def test_a_thread_does_not_wait_for_itself():
     spark = Session()
     with session_conf(spark, {KEY: "2"}), session_conf(spark, {KEY: "2", OTHER: "4"}):
         with (
-            pytest.raises(HearthError, match=f"needs {KEY}=3, but the other one 2"),
+            pytest.raises(HearthError, match=f"needs {KEY}=3, but the outer job needs 2"),
             session_conf(spark, {KEY: "3"}),
         ):
             pass

@@ -333,7 +333,7 @@ def test_errors_are_reported_in_one_line():
     flat = code(loss=lambda found, y: mse(found, y[:, 0]))
     with pytest.raises(ValueError, match=r"cannot compare output \[8, 1\] float32 with label \[8"):
         trainer(flat).fit(loader())
-    with pytest.raises(ValueError, match=r"the model does not take x \[8, 1\] float32: "):
+    with pytest.raises(ValueError, match=r"the model does not accept x \[8, 1\] float32: "):
         trainer(code(lambda: nn.Linear(3, 1))).fit(loader())
     with pytest.raises(ValueError, match=r"the loss is (nan|inf) in step"):
         trainer(learning_rate=1e20, epochs=9).fit(loader())

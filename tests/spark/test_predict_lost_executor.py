@@ -77,7 +77,7 @@ def test_a_job_that_loses_an_executor_gives_each_row_once_or_one_error(spark, tm
     rows = frame.mapInArrow(lambda batches: in_the_middle(folder, batches), "id bigint")
     try:
         if lost == "of the node":
-            why = "has ended, .*: its executor was lost, or|went away, and so did its executor"
+            why = "has ended .*: its executor was lost, |went away, and so did its executor"
             words = rf"worker:0 on host \S+ ({why})"
             with pytest.raises(Exception, match=words):
                 computed(rows)

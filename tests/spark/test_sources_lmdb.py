@@ -148,5 +148,7 @@ def test_an_lmdb_that_is_read_again_in_each_epoch_trains_the_same_model_again(sp
 
 def test_an_unreadable_lmdb_is_refused_with_the_remedy(spark, net):
     source = DataSource(spark).getSource(net.config(spark, KIND, "local:///name/digits"), True)
-    with pytest.raises(FlagError, match=r"an LMDB is read in place.* in HDFS; or convert it to"):
+    with pytest.raises(
+        FlagError, match=r"an LMDB is read in place.* in HDFS\): move it there, or convert it to"
+    ):
         CaffeOnSpark(spark).train(source)

@@ -137,8 +137,8 @@ def check_refusals(spark: SparkSession, kind: Kind) -> Iterator[str]:
     spark.sql(f"insert into {kind.table} select *, 1.5 from ({numbers(0, 3)})")
     (uri,) = versions
     wanted = {
-        f"{kind.system} 77": f"{kind.system} 77 of {uri}, which the run had before, cannot be read",
-        versions[uri]: "the DataFrame has a column 'more' of double",
+        f"{kind.system} 77": f"{kind.system} 77 of {uri}, which the run read before its restart",
+        versions[uri]: "column 'more' has the type double in the DataFrame",
     }
     for version, words in wanted.items():
         said = _error(lambda: pinned_frame(kind.load(), {uri: version}))  # noqa: B023

@@ -178,7 +178,9 @@ def test_a_pickle_cannot_change_the_functions_that_make_rows():
     before = _create_row.__defaults__
     state = b"N}\x8c\x0c__defaults__K\x07\x85s\x86b"  # (None, {"__defaults__": (7,)})
     data = b"\x80\x04\x8c\x11pyspark.sql.types\x8c\x0b_create_row\x93" + state + b"."
-    with pytest.raises(pickle.UnpicklingError, match="a change of a function is not accepted"):
+    with pytest.raises(
+        pickle.UnpicklingError, match="a pickle that modifies a function is not accepted"
+    ):
         pickles.load(data, from_remote=True)
     assert _create_row.__defaults__ == before
 

@@ -164,7 +164,7 @@ def test_spark_connect_takes_dataframes(tmp_path):
     )
     assert f"total {2 * sum(range(1000))}\n" in said
     assert "squares True\n" in said
-    assert "pass inference() the schema of its results" in said
+    assert "pass the schema of the results to inference" in said
     assert "failed: NodeError worker:0 on host" in said
     assert "ValueError: cannot go on" in said
     assert "refused: True not all nodes can start: rank" in said

@@ -20,7 +20,9 @@ cluster = TorchCluster.run(spark, main, {sleeps})
 {end}
 print("end of the program")
 """
-WARNING = "the program ends, and kills the nodes of its cluster: call result() or shutdown()"
+WARNING = (
+    "the program ends while its cluster runs, and kills the nodes: call result() or shutdown()"
+)
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,7 @@ def test_digits_in_a_pipeline_saved_and_loaded(spark, digits, tmp_path):
     folder = str(next((tmp_path / "model" / "stages").glob("0_*")))
     distrusted = TorchModel.load(folder)
     assert distrusted.history == model.stages[0].history
-    with pytest.raises(ValueError, match=r"untrusted, and the pickled code there is not run"):
+    with pytest.raises(ValueError, match=r"untrusted, so its pickled code is not run"):
         distrusted.transform(held_out)
     module = TorchModel.load(folder, trusted=True).module()
     state = distrusted.setModel(make_net).module().state_dict()
@@ -132,7 +132,7 @@ def test_errors_are_reported(spark, digits):
     with pytest.raises(TypeError, match="loss is a NoneType"):
         TorchEstimator(make, None, sgd)
     stage = TorchEstimator(make, loss, sgd)
-    with pytest.raises(ValueError, match=r"needs inputCols .* no column 'features'.* image, label"):
+    with pytest.raises(ValueError, match=r"set inputCols .* no column 'features'.* image, label"):
         stage.fit(train)
     with pytest.raises(ValueError, match=r"reads the column 'pixels', but .* has image, label"):
         stage.setInputCols(["pixels"]).fit(train)

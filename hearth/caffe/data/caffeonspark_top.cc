@@ -68,7 +68,8 @@ void CaffeOnSparkTop::CheckValues() const {
           param_.name(), param_.sample_num_axes());
   Require(IsImage(param_.type()) || IsArray(param_.type()) || count_ == 1,
           ErrorCode::kInvalidArgument,
-          "top '{}': a single value per row cannot fill {} of them; set sample_num_axes to 0",
+          "top '{}': a single value per row cannot fill the {} values of the top; set "
+          "sample_num_axes to 0",
           param_.name(), count_);
   Require(!param_.transpose() || param_.sample_num_axes() == 1, ErrorCode::kInvalidArgument,
           "top '{}': transpose needs sample_num_axes 1, not {}", param_.name(),
@@ -113,7 +114,8 @@ void CaffeOnSparkTop::ReadArray(const batch::ColumnView& column, int64_t row, fl
   // Only the first short row is logged. Several threads read rows, so this needs a once_flag.
   std::call_once(*padding_logged_, [&] {
     log::Warning(
-        "Column '{}' has {} values for the {} of its top: shorter rows are padded with zeros",
+        "Column '{}' has {} values, fewer than the {} of its top: shorter rows are padded with "
+        "zeros",
         column.name(), count, count_);
   });
 }

@@ -96,7 +96,8 @@ class Hdf5File::Impl {
     Hdf5Handle dataset(H5Dopen2(file_.get(), path.c_str(), WithinTheFile()), H5Dclose);
     Check(dataset.ok(), "{} is not a dataset", path);
     Require(HoldsItsValues(dataset.get()), ErrorCode::kDataLoss,
-            "{}: the values of the dataset {} are in another file", name_, path);
+            "{}: the dataset {} stores its values in another file, which is not supported", name_,
+            path);
     return dataset;
   }
 
@@ -276,8 +277,9 @@ std::vector<std::string> Hdf5File::Children(const std::string& group) const {
   impl_->Check(H5Literate_by_name(impl_->file(), group.c_str(), H5_INDEX_NAME, H5_ITER_INC, nullptr,
                                   take, &found, WithinTheFile()) >= 0,
                "{} is not a group", group);
-  Require(found.outside.empty(), ErrorCode::kDataLoss, "{}: {} in {} is a link into another file",
-          impl_->name(), found.outside, group);
+  Require(found.outside.empty(), ErrorCode::kDataLoss,
+          "{}: {} in {} is a link into another file, which is not supported", impl_->name(),
+          found.outside, group);
   return found.names;
 }
 

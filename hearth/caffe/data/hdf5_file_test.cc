@@ -138,7 +138,7 @@ TEST_F(Hdf5FileTest, DoesNotReadValuesOfOtherFiles) {
   }
   for (const char* name : {"/raw", "/mapped"}) {
     EXPECT_THAT([&] { Hdf5File::Open(path_).ReadFloats(name); },
-                ThrowsMessage<Error>(HasSubstr("are in another file")))
+                ThrowsMessage<Error>(HasSubstr("stores its values in another file")))
         << name;
   }
   fs::remove(other);

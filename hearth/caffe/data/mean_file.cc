@@ -21,8 +21,9 @@ MeanImage ReadMeanFile(const std::string& uri) {
   while (shape.size() > 3 && shape.front() == 1) shape.erase(shape.begin());
   const auto count = static_cast<int64_t>(values.size());
   Require(shape.size() == 3 && CountOf(shape) == count, ErrorCode::kDataLoss,
-          "mean file {} has {} values, but not as one image of channels x height x width", uri,
-          count);
+          "mean file {} has {} values, but its shape is not that of one image (channels x height x "
+          "width)",
+          uri, count);
   return {shape[0], shape[1], shape[2], std::move(values)};
 }
 

@@ -40,8 +40,8 @@ TEST(MeanFile, RejectsDimensionsWhoseProductOverflows) {
     storage::AtomicFile file(path);
     file.Append(WireBytes(proto));
     file.Commit();
-    EXPECT_THAT([&] { ReadMeanFile(path); },
-                testing::ThrowsMessage<Error>(testing::HasSubstr("but not as one image")));
+    EXPECT_THAT([&] { ReadMeanFile(path); }, testing::ThrowsMessage<Error>(testing::HasSubstr(
+                                                 "but its shape is not that of one image")));
   }
   std::filesystem::remove(path);
 }

@@ -179,7 +179,8 @@ bool Int8Product::IsSupported() {
     const bool has_vnni = (isa & (dnnl_cpu_isa_avx2_vnni & ~dnnl_cpu_isa_avx2)) != 0 ||
                           (isa & (dnnl_cpu_isa_avx512_core_vnni & ~dnnl_cpu_isa_avx512_core)) != 0;
     if (!has_vnni) {
-      log::Warning("precision int8 computes in float32 here: oneDNN finds no VNNI instructions");
+      log::Warning(
+          "precision int8 is computed in float32: oneDNN finds no VNNI instructions on this CPU");
     }
     return has_vnni;
   }();

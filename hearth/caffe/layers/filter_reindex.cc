@@ -66,7 +66,7 @@ class BatchReindexLayer : public Layer {
             bottom[1]->ShapeString());
     Shape shape = bottom[0]->shape();
     Require(!shape.empty(), ErrorCode::kInvalidArgument,
-            "the first bottom has no axes, so no rows");
+            "the first bottom has no axes, so it has no rows");
     shape[0] = bottom[1]->shape(0);
     top[0]->Reshape(shape);
     choice_.rows().resize(shape[0]);

@@ -11,7 +11,8 @@ namespace {
 // The blob's shape with four axes, as in Caffe; missing axes have length 1.
 Shape LegacyShape(const Blob& blob) {
   Require(blob.num_axes() <= 4, ErrorCode::kInvalidArgument,
-          "a bottom of shape {} has more than the four axes that the file has", blob.ShapeString());
+          "a bottom of shape {} has more than the four axes that the file supports",
+          blob.ShapeString());
   Shape shape = blob.shape();
   shape.resize(4, 1);
   return shape;

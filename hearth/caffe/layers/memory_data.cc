@@ -65,7 +65,7 @@ class MemoryDataLayer : public RowDataLayer, public ArrayInput {
       return;
     }
     Require(data_.defined(), ErrorCode::kInvalidArgument,
-            "the layer has no data: set source_class to feed it by rows, or set its arrays");
+            "the layer has no data: set source_class to feed it rows, or set its arrays");
     // Copies the next batch of the arrays, which start over at the end. A batch never wraps,
     // because the number of items is a multiple of the batch size.
     std::copy_n(data_.data_ptr() + next_item_ * size_.count(), top[0]->count(), top[0]->data_ptr());

@@ -62,7 +62,7 @@ void RecurrentLayer::Reshape(const Blobs& bottom, const Blobs& top) {
   steps_ = x.shape(0);
   rows_ = x.shape(1);
   Require(bottom[1]->shape() == Shape({steps_, rows_}), ErrorCode::kInvalidArgument,
-          "{} steps of {} rows need as many continuation indicators, but the second bottom "
+          "the second bottom must have {} x {} continuation indicators, one per step and row, but "
           "has shape {}",
           steps_, rows_, bottom[1]->ShapeString());
   Require(!has_static_ || (bottom[2]->shape(0) == rows_ && bottom[2]->count(1) == static_inputs_),

@@ -97,7 +97,8 @@ TEST_P(RecurrentLayers, NameMismatchedShapes) {
     return std::string();
   };
   EXPECT_THAT(error_with(row_, 0, {4, 3, 5}), HasSubstr("take 3 values per row and step"));
-  EXPECT_THAT(error_with(row_, 1, {4, 2}), HasSubstr("4 steps of 3 rows need"));
+  EXPECT_THAT(error_with(row_, 1, {4, 2}),
+              HasSubstr("4 x 3 continuation indicators, one per step and row"));
   const LayerCase with_static = RecurrentRow("case", {.lstm = GetParam(), .has_static = true});
   EXPECT_THAT(error_with(with_static, 2, {2, 4}),
               HasSubstr("3 rows of 4 values, but has shape 2 4"));

@@ -72,7 +72,7 @@ void RowDataLayer::Reshape(const Blobs& bottom, const Blobs& top) {
 
 void RowDataLayer::Forward(const Blobs& bottom, const Blobs& top) {
   Require(batch_ != nullptr && batch_->rows.size() > 0, ErrorCode::kInvalidArgument,
-          "the layer is fed by rows of a DataFrame or file, but none were fetched");
+          "the layer reads rows of a DataFrame or file, but no rows were fetched");
   for (size_t i = 0; i < top.size(); ++i) Deliver(i, *top[i]);
 }
 

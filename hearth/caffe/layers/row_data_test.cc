@@ -53,7 +53,7 @@ TEST(RowData, FailsWithoutRows) {
     run.Forward();
     FAIL();
   } catch (const Error& error) {
-    EXPECT_THAT(error.message(), HasSubstr("but none were fetched"));
+    EXPECT_THAT(error.message(), HasSubstr("but no rows were fetched"));
   }
 }
 

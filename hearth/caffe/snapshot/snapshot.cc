@@ -74,9 +74,10 @@ SolverState ReadState(const std::string& uri) {
     return state;
   } catch (const Error& error) {
     // The hint helps because the two files of a snapshot are easily confused.
-    throw Error(error.code(),
-                fmt::format("{} is not a readable solver state (a .caffemodel is not one)", uri),
-                error);
+    throw Error(
+        error.code(),
+        fmt::format("{} is not a readable solver state (a .caffemodel is not a solver state)", uri),
+        error);
   }
 }
 

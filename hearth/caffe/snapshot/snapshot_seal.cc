@@ -60,7 +60,7 @@ void CheckFile(const std::string& uri, const json& sealed) {
   Require(size == expected, ErrorCode::kDataLoss, "{} has {} bytes instead of {}", uri, size,
           expected);
   Require(hash == sealed.at("sha256").get<std::string>(), ErrorCode::kDataLoss,
-          "{} is damaged: its SHA-256 is not the one in its seal", uri);
+          "{} is damaged: its SHA-256 differs from that in its seal", uri);
 }
 
 // Hashes are written as text, because not every JSON reader supports 64-bit integers.

@@ -133,7 +133,7 @@ void Solver::RunIteration() {
     gradient = ComputeGradient();
     if (gradient.all_weight <= 0) {
       throw IterationError(ErrorCode::kInvalidArgument, iteration_,
-                           "no rows to train on: a whole epoch had none; check the data source",
+                           "no rows to train on: a whole epoch had no rows; check the data source",
                            "");
     }
   }

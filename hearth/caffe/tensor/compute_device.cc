@@ -61,9 +61,10 @@ void ComputeDevice::Synchronize() const {
 }
 
 ComputeDevice CudaDevice(size_t index) {
-  Require(index < CountCudaDevices(), ErrorCode::kInvalidArgument,
-          "no CUDA device {}: this process can use {}; see `hearth device_query`", index,
-          CountCudaDevices());
+  Require(
+      index < CountCudaDevices(), ErrorCode::kInvalidArgument,
+      "there is no CUDA device {}: this process can use {} device(s); see `hearth device_query`",
+      index, CountCudaDevices());
   if (SimulatedGpus() > 0) {
     Require(DeviceLibraryProblem().empty(), ErrorCode::kUnavailable, "{}", DeviceLibraryProblem());
     return ComputeDevice::Simulated();

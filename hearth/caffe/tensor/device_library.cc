@@ -59,8 +59,8 @@ Library LoadLibrary() {
   } else if (get()->version != kHearthDeviceApiVersion) {
     // No other member of the table may be used, because another version may number its operations
     // differently.
-    loaded.problem = fmt::format("{} has interface {}, not {}; {}", kName, get()->version,
-                                 kHearthDeviceApiVersion, kRemedy);
+    loaded.problem = fmt::format("{} has interface version {}, but version {} is required; {}",
+                                 kName, get()->version, kHearthDeviceApiVersion, kRemedy);
   } else {
     loaded.api = get();
   }

@@ -44,7 +44,8 @@ class FeatureWriter {
   void Write(Blob& blob) {
     Shape shape = blob.shape();
     Require(shape.size() <= 4, ErrorCode::kInvalidArgument,
-            "a blob of shape {} has more than the four axes that a Datum has", blob.ShapeString());
+            "a blob of shape {} has more than the four axes that a Datum supports",
+            blob.ShapeString());
     // The blob's first axis is the row, and a Datum has three axes. Missing axes get size 1, as in
     // Caffe's legacy shapes.
     shape.resize(4, 1);

@@ -135,8 +135,9 @@ LayerParameter UpgradeV0Layer(V1LayerParameter* connection, const std::string& n
     const bool common =
         std::find(kCommonFields.begin(), kCommonFields.end(), field.name) != kCommonFields.end();
     if (common || field.Count(old) == 0 || UpgradeField(old, field, row, &layer)) continue;
-    log::Warning("{}: layer '{}': a V0 layer of type {} does not use {}; it is left out", name,
-                 old.name(), old.type(), field.name);
+    log::Warning(
+        "{}: layer '{}': a V0 layer of type {} does not use field {}; the field is ignored", name,
+        old.name(), old.type(), field.name);
   }
   return layer;
 }

@@ -26,8 +26,8 @@ bool CallHeaders::BeginPair(const Call& call, int partner, int peer, PeerHeaders
 void CallHeaders::Check(const PeerHeaders& headers, const Peer& peer) const {
   const CallHeader& received = headers.received;
   Require(received == own_, ErrorCode::kInvalidArgument,
-          "{} called {} as its operation {}, but this rank's is operation {}; {}", peer.name(),
-          received.Describe(), received.number, own_.number, kMatchAdvice);
+          "{} called {} as operation number {}, but this rank is at operation number {}; {}",
+          peer.name(), received.Describe(), received.number, own_.number, kMatchAdvice);
 }
 
 }  // namespace hearth::collective

@@ -60,8 +60,8 @@ TEST(CallHeaders, ADifferentCallOfAPeerIsAnErrorThatNamesBoth) {
       [&] {
         own.Check(with, {1, "b"});
       },
-      ThrowsMessage<Error>(HasSubstr(
-          "rank 1 on host b called barrier as its operation 2, but this rank's is operation 1")));
+      ThrowsMessage<Error>(HasSubstr("rank 1 on host b called barrier as operation number 2, but "
+                                     "this rank is at operation number 1")));
 }
 
 }  // namespace

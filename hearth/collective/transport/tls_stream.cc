@@ -115,7 +115,7 @@ Context NewContext(TlsSide side) {
                     SSL_CTX_set_min_proto_version(context.get(), TLS1_3_VERSION) == 1 &&
                     SSL_CTX_set_ciphersuites(context.get(), kCipherSuite) == 1 &&
                     SSL_CTX_set_num_tickets(context.get(), 0) == 1;
-  Require(made, ErrorCode::kResourceExhausted, "OpenSSL cannot prepare TLS 1.3 here");
+  Require(made, ErrorCode::kResourceExhausted, "OpenSSL cannot set up TLS 1.3 on this host");
   SSL_CTX_set_session_cache_mode(context.get(), SSL_SESS_CACHE_OFF);
   SSL_CTX_set_mode(context.get(),
                    SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
@@ -137,7 +137,7 @@ class TlsStream : public PeerStream {
         key_(std::move(key)),
         context_(NewContext(side)),
         ssl_(SSL_new(context_.get())) {
-    Require(ssl_ != nullptr, ErrorCode::kResourceExhausted, "OpenSSL has no memory for TLS");
+    Require(ssl_ != nullptr, ErrorCode::kResourceExhausted, "OpenSSL is out of memory");
     SSL_set_app_data(ssl_.get(), &key_);
     BIO* socket = NewSocket(fd());
     SSL_set_bio(ssl_.get(), socket, socket);  // takes ownership

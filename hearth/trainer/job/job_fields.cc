@@ -16,7 +16,7 @@ JobFields::JobFields(const nlohmann::json& object, std::string path)
 void JobFields::RejectUnknownFields() const {
   for (const auto& [name, value] : object_.items()) {
     Require(known_.contains(name), ErrorCode::kInvalidArgument,
-            "the job has an unknown field \"{}{}\"; known here: {}", path_, name,
+            "the job has an unknown field \"{}{}\"; known fields: {}", path_, name,
             fmt::join(known_, ", "));
   }
 }

@@ -86,7 +86,7 @@ TEST(JobFieldsTest, UnknownFieldsAreNamedWithTheKnownOnes) {
   EXPECT_NO_THROW(fields.RejectUnknownFields());
   (void)solver.RequiredString("path");
   EXPECT_EQ(Thrown([&] { solver.RejectUnknownFields(); }).message(),
-            "the job has an unknown field \"solver.tpye\"; known here: path");
+            "the job has an unknown field \"solver.tpye\"; known fields: path");
 }
 
 TEST(JobFieldsTest, ListsKeepTheirOrder) {

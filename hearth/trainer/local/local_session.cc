@@ -171,7 +171,8 @@ void TrainLocally(const LocalOptions& options) {
       // A stream of rows can feed only one net, because a second net would need the same rows at
       // another time.
       Require(solver.test_iter_size() == 1, ErrorCode::kUnimplemented,
-              "{} has {} test nets, and the first is fed by rows; such a net must be the only one",
+              "{} has {} test nets, and the first one reads rows; a test net that reads rows must "
+              "be the only one",
               options.solver, solver.test_iter_size());
       job.test = Release(std::move(*end));
       job.validate = true;

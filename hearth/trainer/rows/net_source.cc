@@ -104,12 +104,11 @@ std::function<std::shared_ptr<dataset::MinibatchSource>(const caffe::LayerParame
   return [source = std::move(source), stream = std::move(stream_name),
           user](const caffe::LayerParameter& layer) {
     Require(source != nullptr, ErrorCode::kInvalidArgument,
-            "layer \"{}\" ({}) is fed by rows, but the job has no \"{}\" stream", layer.name(),
+            "layer \"{}\" ({}) reads rows, but the job has no \"{}\" stream", layer.name(),
             layer.type(), stream);
-    Require(
-        user->empty(), ErrorCode::kInvalidArgument,
-        "layers \"{}\" and \"{}\" are both fed by rows; a net can have one such layer per phase",
-        *user, layer.name());
+    Require(user->empty(), ErrorCode::kInvalidArgument,
+            "layers \"{}\" and \"{}\" both read rows; a net can have only one such layer per phase",
+            *user, layer.name());
     *user = layer.name();
     return source;
   };

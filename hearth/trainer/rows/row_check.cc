@@ -20,12 +20,14 @@ constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
 std::string WhyNotCompared(const caffe::TrainingPosition& position) {
   const std::string what =
       position.row_hash == batch::kRowHashVersion
-          ? fmt::format("names the rows of {} ranks instead of {}", position.rows.size(),
+          ? fmt::format("has the row hashes of {} ranks instead of {}", position.rows.size(),
                         position.ranks)
-          : fmt::format("has them by hash {}, this version of Hearth by hash {}", position.row_hash,
-                        batch::kRowHashVersion);
-  return fmt::format("the rows before the snapshot of iteration {} cannot be compared: {} {}",
-                     position.iteration, position.seal, what);
+          : fmt::format(
+                "has row hashes of version {}, but this version of Hearth computes version {}",
+                position.row_hash, batch::kRowHashVersion);
+  return fmt::format(
+      "this run's rows cannot be compared with those before the snapshot of iteration {}: {} {}",
+      position.iteration, position.seal, what);
 }
 
 }  // namespace
@@ -82,9 +84,10 @@ bool RowCheck::RowsMatch(const caffe::TrainingPosition& position) {
 void RowCheck::RestartEpochOrThrow(const caffe::TrainingPosition& position,
                                    const std::string& what) const {
   const bool other = !position.datasets.empty() && position.datasets != job_.datasets;
-  const std::string why = other ? fmt::format("{}; the snapshot was made of {}, this run has {}",
-                                              what, position.datasets, job_.datasets)
-                                : what;
+  const std::string why =
+      other ? fmt::format("{}; the snapshot was made with {}, but this run has {}", what,
+                          position.datasets, job_.datasets)
+            : what;
   Require(job_.settings.on_other_rows != "fail", ErrorCode::kDataLoss,
           "{}; set -onOtherRows restartEpoch to begin the epoch again, and give rows with fixed "
           "content and order from then on",

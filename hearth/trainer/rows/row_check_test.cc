@@ -111,7 +111,7 @@ TEST_F(RowCheckTest, ASealWithAnOlderHashCannotBeCompared) {
   caffe::TrainingPosition older = Position();
   --older.row_hash;
   EXPECT_THAT(Confirm({}, 5, older), ::testing::ElementsAre(false, false));
-  EXPECT_THAT(logged_, HasSubstr("cannot be compared: m_iter_20.hearth.json has them by hash"));
+  EXPECT_THAT(logged_, HasSubstr(": m_iter_20.hearth.json has row hashes of version"));
 }
 
 // With a different number of ranks, the epoch begins again anyway.

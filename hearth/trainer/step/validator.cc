@@ -36,7 +36,7 @@ Validator::Validator(collective::Group& group, caffe::Net& train_net, Options op
   // The source returns no rows until a range is set, and the layer may already have prefetched that
   // result. Fetch consumes it here.
   Require(net_->Fetch().has_value(), ErrorCode::kInvalidArgument,
-          "the TEST net has no layer that is fed by rows, so it cannot use the validation rows");
+          "the TEST net has no layer that reads rows, so it cannot use the validation rows");
   plan_ = ValidationPlan(options.test_iter * net_->batch_size(), total_rows_, own_rows);
 }
 

@@ -151,7 +151,7 @@ TEST_F(ValidatorTest, ANetThatIsNotFedCannotUseTheRows) {
   const Error error =
       Thrown([&] { Run({SpoolOf(Numbers(0, 4))}, 10, [](Validator&, int) { FAIL(); }); });
   EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
-  EXPECT_THAT(error.message(), HasSubstr("no layer that is fed by rows"));
+  EXPECT_THAT(error.message(), HasSubstr("no layer that reads rows"));
 }
 
 TEST_F(ValidatorTest, LogsCaffesLines) {

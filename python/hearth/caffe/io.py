@@ -91,7 +91,9 @@ class Transformer:
 
     def _check(self, in_: str) -> None:
         if in_ not in self.inputs:
-            raise invalid(f"{in_!r} is not an input of this Transformer: {list(self.inputs)}")
+            raise invalid(
+                f"{in_!r} is not an input of this Transformer; its inputs are {list(self.inputs)}"
+            )
 
     def preprocess(self, in_: str, data: np.ndarray) -> np.ndarray:
         """Converts an image (height, width, channels) to a float32 array for input `in_`.

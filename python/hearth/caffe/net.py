@@ -285,7 +285,9 @@ class Net:
     def _fill(self, arrays: Mapping[str, Any], names: Sequence[str], part: str) -> None:
         """Copies `arrays`, whose names must be `names`, into the blobs' data or diff."""
         if set(arrays) != set(names):
-            raise invalid(f"there are arrays for {sorted(arrays)}, but {sorted(names)} are needed")
+            raise invalid(
+                f"arrays were passed for {sorted(arrays)}, but {sorted(names)} are needed"
+            )
         for name, array in arrays.items():
             target = getattr(self.blobs[name], part)
             if np.shape(array)[:1] != target.shape[:1]:

@@ -126,8 +126,8 @@ class TrainerProcess:
             how = f"its trainer process was killed by {name}{_address_limit()}"
             return self._failed(how, code="unavailable", lost=True)
         return self._failed(
-            f"its trainer process ended with status {status} and no reason; its log is the "
-            f"executor's stderr{_address_limit()}"
+            f"its trainer process ended with status {status} without reporting a reason; its log "
+            f"is in the executor's stderr{_address_limit()}"
         )
 
     def _listen(self) -> None:

@@ -78,8 +78,8 @@ class FlagFiles:
             return
         raise FlagError(
             f"{flag} {uri} is in the working directory of the application master's container "
-            f"({os.getcwd()}), which YARN removes with it: use a URI that all hosts see "
-            "(hdfs:///...)"
+            f"({os.getcwd()}), which YARN removes when the application ends: use a URI that all "
+            "hosts see (hdfs:///...)"
         )
 
     @property

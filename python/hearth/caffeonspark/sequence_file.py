@@ -28,8 +28,8 @@ def sequence_frame(spark: SparkSession, uri: str, partitions: int) -> DataFrame:
     """
     if not hasattr(spark, "_jsc"):
         raise FlagError(
-            f"{uri}: SequenceFiles need classic Spark, as Spark Connect has no RDDs; or write the "
-            "rows as Parquet there and use ImageDataFrame"
+            f"{uri}: SequenceFiles need classic Spark, as Spark Connect has no RDDs: use classic "
+            "Spark, or write the rows as Parquet and read them with ImageDataFrame"
         )
     try:
         pairs: Any = spark.sparkContext.sequenceFile(uri, _BYTES, _BYTES, minSplits=partitions)

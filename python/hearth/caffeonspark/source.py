@@ -140,8 +140,8 @@ class Source:
             raise FlagError(
                 f"-spill off: {self._where} cannot be read again in each epoch: the rows come "
                 "through Spark, which would have to compute them in each epoch, while the ranks "
-                "hold its task slots. Use Parquet files with plain columns, an LMDB, a LevelDB or "
-                "SequenceFiles (in HDFS also ORC), or leave -spill off out"
+                "hold its task slots. Use Parquet files with plain columns, an LMDB, a LevelDB "
+                "or SequenceFiles (in HDFS also ORC), or omit -spill off"
             )
         if source is None:
             return None
@@ -198,7 +198,7 @@ class Source:
         except (OSError, ValueError, HearthError) as error:
             if here and kind == "parquet":
                 raise FlagError(str(error)) from error
-            logger.warning("Spark reads %s: %s", self.uri, error)
+            logger.warning("Spark reads %s, because the ranks cannot: %s", self.uri, error)
             return None
 
     @property
@@ -290,9 +290,10 @@ class Source:
         """Pins the current database. Raises FlagError."""
         if not self._is_here and (self.kind != "LMDB" or not self._is_of_core()):
             raise FlagError(
-                f"{self.uri}: {'an' if self.kind == 'LMDB' else 'a'} {self.kind} is read in place, "
-                "so it must be on a path that all hosts see (file:...), or, an LMDB, in HDFS; "
-                "or convert it to Parquet, which can be read from any file system"
+                f"{self.uri}: {'an' if self.kind == 'LMDB' else 'a'} {self.kind} "
+                "is read in place, so it must be on a path that all hosts see (file:...; an LMDB "
+                "may also be in HDFS): move it there, or convert it to Parquet, which can be read "
+                "from any file system"
             )
         try:
             return self._pin(_DATABASES[self.kind])

@@ -240,7 +240,7 @@ class CheckpointFolder:
             raise Damaged("it has no seal: its writer did not finish")
         seal = Seal.read(data)
         if name != f"checkpoint-{seal.number:06d}-step-{seal.step}":
-            raise Damaged(f"its seal is of checkpoint {seal.number}, step {seal.step}")
+            raise Damaged(f"its seal belongs to checkpoint {seal.number}, step {seal.step}")
         return seal
 
     def _open(self, name: str) -> Checkpoint:
@@ -257,7 +257,7 @@ class CheckpointFolder:
         name = uri.rpartition("/")[2]
         if (size := _size(self._store, uri)) != sealed.bytes:
             found = "is missing" if size is None else f"has {size} bytes"
-            raise Damaged(f"{name} {found}, not {sealed.bytes}")
+            raise Damaged(f"{name} {found}, but its seal says {sealed.bytes} bytes")
         with ExitStack() as ends:
             source = ends.enter_context(self._store.open_input(uri))
             copy = None if local_path(uri) else ends.enter_context(spool_file())
@@ -299,7 +299,7 @@ def read_small(store: FileSystem, uri: str) -> bytes | None:
     if size is None:
         return None
     if size > MOST_SEAL_BYTES:
-        raise Damaged(f"{SEAL} has {size} bytes")
+        raise Damaged(f"{SEAL} has {size} bytes, more than the limit of {MOST_SEAL_BYTES}")
     with store.open_input(uri) as source:
         return bytes(source.read(MOST_SEAL_BYTES))
 

@@ -46,9 +46,10 @@ def connect(node: Message, token: str, greeting: Message) -> Channel:
     except ConnectionRefusedError as error:  # nothing listens on the address
         opened.close()
         raise NodeError(
-            f"{name_of(node)} has ended, and takes no more rows: its executor was lost, or its "
-            "cluster or release_devices() ended it (Spark computes the rows of inference() and "
-            "predict() on demand: collect or write them before that, or call predict() again)"
+            f"{name_of(node)} has ended and takes no more rows: its executor was lost, its "
+            "cluster was shut down, or release_devices() was called. Spark computes the rows of "
+            "inference() and predict() on demand: collect or write them before the node ends, "
+            "or call predict() again"
         ) from error
     except OSError as error:
         opened.close()

@@ -61,8 +61,8 @@ def batch_arrays(
             arrays.values = {name: _picked(values, valid) for name, values in taken.values.items()}
             return arrays
     raise InvalidArgumentError(
-        f"none of the {rows.count} rows of a batch, nor of those that follow, can be decoded by "
-        f"the transforms of {', '.join(transforms)}: check the columns' values"
+        f"none of the {rows.count} rows of a batch, and none of the rows after it, can be "
+        f"decoded by the transforms of {', '.join(transforms)}: check the columns' values"
     )
 
 

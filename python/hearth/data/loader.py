@@ -120,7 +120,7 @@ class Loader:
             ValueError: `epoch` is not a valid epoch number (they count from 0).
         """
         if not hasattr(type(epoch), "__index__") or not 0 <= epoch < 2**63:
-            raise invalid(f"set_epoch({epoch!r}): epochs are integers that count from 0")
+            raise invalid(f"set_epoch({epoch!r}): pass an integer of at least 0")
         epoch = operator.index(epoch)
         with self._moving:
             if epoch != self._position.epoch or self._position.started:

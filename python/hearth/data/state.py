@@ -41,7 +41,8 @@ def check_state(dataset: Dataset, options: LoaderOptions, state: Mapping[str, An
         if state[key] != value:
             raise invalid(
                 f"the state of dataset {dataset.name!r} was saved with {key} {state[key]!r}, but "
-                f"the loader has {value!r}: use the same, as it determines the order of rows"
+                f"the loader has {value!r}: use the same {key}, because it determines the order "
+                "of rows"
             )
     identity = dataset.plan.identity
     try:

@@ -81,7 +81,7 @@ class StreamReader:
         if remaining is not None:
             raise invalid(
                 "a dataset with spool=False can be resumed with another number of ranks only at "
-                "the beginning of an epoch: resume with the same number, or leave spool=False out"
+                "the beginning of an epoch: resume with the same number, or omit spool=False"
             )
         self._epoch = epoch
         self._loaded.clear()
@@ -168,8 +168,8 @@ class StreamReader:
             read = list(self._source.read(split))
             if (found := sum(batch.num_rows for batch in read)) != split.rows:
                 raise invalid(
-                    f"a part of {self._source.uri} has {found} rows instead of {split.rows}: the "
-                    "files have changed since the run began"
+                    f"a split of {self._source.uri} has {found} rows instead of {split.rows}: "
+                    "the files have changed since the run began"
                 )
             batches += read
             seeds.append(_mixed(np.arange(found), self._seed, self._epoch, split.number))
@@ -200,8 +200,8 @@ class StreamedDataset:
         """
         if mode == "full":
             raise invalid(
-                f"dataset {self.name!r} has spool=False, so rows are shuffled in windows: set "
-                "shuffle=True"
+                f"dataset {self.name!r} has spool=False, which only supports shuffling in "
+                "windows: set shuffle=True"
             )
         return StreamReader(self._source, self.plan.owned, seed, mode)
 

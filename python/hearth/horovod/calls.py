@@ -51,7 +51,7 @@ def check_root(root_rank: int, process_set: ProcessSet) -> None:
     set_id(process_set)
     ranks = process_set.ranks or []
     if root_rank not in ranks:
-        raise invalid(f"root_rank={root_rank}: the ranks of the process set are {ranks}")
+        raise invalid(f"root_rank={root_rank} is not in the process set, whose ranks are {ranks}")
 
 
 def check_scatter(op: int) -> None:

@@ -135,4 +135,6 @@ def _reconnect(cause: Exception) -> None:
     try:
         basics.init()
     except (ConnectionError, TimeoutError) as error:
-        raise HorovodInternalError(f"not all ranks reconnected after: {cause} ({error})") from cause
+        raise HorovodInternalError(
+            f"not all ranks reconnected after this failure: {cause} ({error})"
+        ) from cause

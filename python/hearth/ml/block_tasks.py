@@ -54,8 +54,9 @@ def mapped(
         lengths = {len(column) for column in columns}
         if len(lengths) > 1 or (kept and lengths != {batch.num_rows}):
             raise invalid(
-                f"the function returned {sorted(lengths)} rows for a block of {batch.num_rows}: "
-                "each new column must have one row for each of these (trim=True drops the others)"
+                f"the function returned {sorted(lengths)} rows for a block of {batch.num_rows} "
+                "rows: each new column must have as many rows as the block (with trim=True, "
+                "which drops the other columns, any number)"
             )
         old = [batch.column(name) for name in kept]
         yield pa.RecordBatch.from_arrays([*old, *columns], names=[*kept, *made.names])

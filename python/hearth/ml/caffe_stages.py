@@ -209,7 +209,10 @@ class CaffeModel(
 
         spark, blobs = dataset.sparkSession, self.getBlobs()
         if not blobs:
-            raise invalid("CaffeModel needs blobs: the TEST net's blobs that transform() adds")
+            raise invalid(
+                "CaffeModel needs blobs: set it to the names of the TEST net's blobs that "
+                "transform() adds"
+            )
         stage_columns.check_new("CaffeModel", dataset, blobs)
         texts = Texts(**json.loads(self.getOrDefault(self.texts)))
         flags = {"model": self.getModelPath(), "features": ",".join(blobs)}

@@ -63,9 +63,9 @@ class CodeStage(Params, DefaultParamsReadable, DefaultParamsWritable):  # type: 
         if self._distrusted:
             kind = type(self).__name__
             raise invalid(
-                f"this {kind} was loaded from {self._distrusted} as untrusted, and the pickled "
-                "code there is not run: if you trust its writer, load it by "
-                f"{kind}.load(path, trusted=True), a pipeline within hearth.ml.trusted()"
+                f"this {kind} was loaded from {self._distrusted} as untrusted, so its pickled "
+                f"code is not run: if you trust the author, load it by {kind}.load(path, "
+                "trusted=True), or load its pipeline in a `with hearth.ml.trusted()` block"
             )
         return self._code
 

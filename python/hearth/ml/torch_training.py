@@ -169,7 +169,7 @@ class Trainer:
                 found = model(*batch.inputs)
             except (RuntimeError, TypeError) as error:
                 raise invalid(
-                    f"the model does not take {described(self.spec.inputs, batch.inputs)}: "
+                    f"the model does not accept {described(self.spec.inputs, batch.inputs)}: "
                     f"{str(error).strip().splitlines()[0]}"
                 ) from error
             outputs = outputs_of(found, len(batch.inputs[0]))

@@ -121,9 +121,9 @@ class HasNetColumns(
         if self.isSet(self.featuresCol) or stage_columns.positions(dataset, name):
             return [name]
         raise invalid(
-            f"{type(self).__name__} needs inputCols or featuresCol, the columns that are its "
-            f"input: they are not set, and the DataFrame has no column {name!r}, the default; it "
-            f"has {', '.join(dataset.columns)}"
+            f"{type(self).__name__} has no input: set inputCols or featuresCol, because the "
+            f"DataFrame has no column {name!r}, the default of featuresCol; it has "
+            f"{', '.join(dataset.columns)}"
         )
 
     def _outputs(self) -> list[str]:

@@ -47,7 +47,10 @@ class TransformSpec:
         if self.selected_fields is not None:
             names = list(self.selected_fields)
         if lost := [name for name in names if name not in columns]:
-            raise invalid(f"TransformSpec names {lost[0]!r}; the columns are {list(columns)}")
+            raise invalid(
+                f"TransformSpec names the unknown column {lost[0]!r}; the columns are "
+                f"{list(columns)}"
+            )
         return {name: columns[name] for name in names}
 
     def _changed(self, columns: dict[str, Any]) -> dict[str, Any]:

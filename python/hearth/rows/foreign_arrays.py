@@ -52,7 +52,7 @@ class Maker:
         return self._make(*arguments)
 
     def __setstate__(self, state: Any) -> None:
-        raise _refuse("a change of a function")
+        raise _refuse("a pickle that modifies a function")
 
 
 class Dtype:
@@ -74,7 +74,7 @@ class Dtype:
         """Sets byte order, time unit or fields; ignores the pickle's flags."""
         _, order, shape, names, fields, size, *rest = state
         if order not in _ORDERS or shape is not None:
-            raise _refuse("an array with items of its own shape")
+            raise _refuse("an array whose items are arrays")
         if self.real.kind == "V" and names is not None:
             self.real = _structure(names, fields, size)
         elif self.real.kind in "Mm" and len(rest) == 3:

@@ -73,8 +73,9 @@ def _others(session: Any, values: Mapping[str, str]) -> dict[str, str]:
     for key, now in others.items():
         if threading.get_ident() in now.users:
             raise HearthError(
-                f"a job inside another job of this thread needs {key}={values[key]}, but the other "
-                f"one {now.value}: run it after that one has ended, or in a newSession() of Spark"
+                f"a job that runs inside another job of this thread needs {key}={values[key]}, "
+                f"but the outer job needs {now.value}: run the inner job after the outer job has "
+                "ended, or in a newSession() of Spark"
             )
     return {key: now.value for key, now in others.items()}
 

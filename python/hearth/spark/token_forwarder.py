@@ -135,7 +135,7 @@ class _Forwarder:
             why = f"{folder} is not in HDFS: set spark.yarn.stagingDir to a folder in HDFS"
         except Exception as error:
             why = _line(error)
-        logger.warning("delegation tokens are forwarded, but renewed ones will not be: %s", why)
+        logger.warning("delegation tokens are forwarded, but renewed tokens will not be: %s", why)
         return ""
 
     def _watch(self) -> None:

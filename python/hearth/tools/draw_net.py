@@ -175,7 +175,7 @@ def write_image(dot: str, path: str) -> None:
     except FileNotFoundError:
         raise NotFoundError(
             f"{path} needs Graphviz's `dot`, which is not installed (apt-get install graphviz); "
-            "an output with the extension .dot does not"
+            "an output with the extension .dot does not need it"
         ) from None
     if done.returncode != 0:
         raise invalid(f"dot cannot write {path}: {done.stderr.strip()}")

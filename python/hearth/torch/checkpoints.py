@@ -183,7 +183,7 @@ class Checkpoints:
         if type(step) is not int or not 0 <= step < MOST_STEPS:
             raise invalid(f"the step is {step!r}: pass an integer from 0 to {MOST_STEPS - 1}")
         if type(keep) is not int or keep < 1:
-            raise invalid(f"keep={keep!r} would keep no checkpoint")
+            raise invalid(f"keep={keep!r} would keep no checkpoint: pass an integer of at least 1")
         named = _given(parts)
         sharded = ShardedParts(named)
         plain = named.keys() - sharded.names

@@ -25,7 +25,8 @@ void RequireKind(DataParameter::DB backend, const std::string& path) {
   Require(is_lmdb || is_level_db, ErrorCode::kNotFound,
           "{} is not a database: it has neither data.mdb (LMDB) nor CURRENT (LevelDB)", path);
   Require(backend == DataParameter::LMDB ? is_lmdb : is_level_db, ErrorCode::kInvalidArgument,
-          "{} has the other database format; set backend: {}", path, is_lmdb ? "LMDB" : "LEVELDB");
+          "{} does not have the format that backend names; set backend: {}", path,
+          is_lmdb ? "LMDB" : "LEVELDB");
 }
 
 // A writer that removes the folder of the database if an exception leaves the database incomplete.

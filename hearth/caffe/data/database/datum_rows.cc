@@ -80,7 +80,7 @@ std::shared_ptr<const DatumBatch> DatumRows::Next() {
   auto batch = std::make_shared<DatumBatch>(records_);
   for (; !AtEnd() && batch->rows() < kBatchRows; records_->Next()) {
     Require(records_->valid(), ErrorCode::kDataLoss,
-            "{} ends {} records too early; it must not be written while it is read", name_,
+            "{} ends {} records too early; do not write to a database while it is read", name_,
             range_.count.value_or(0));
     const std::string_view value = records_->value();
     if (batch->rows() > 0 && batch->data_bytes() + value.size() > kBatchBytes) break;

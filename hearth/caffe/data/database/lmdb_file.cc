@@ -61,8 +61,8 @@ const std::byte* LmdbFile::Value(uint64_t offset, size_t size) {
 void LmdbFile::Fetch(storage::InputFile* file, uint64_t offset, std::string* bytes) {
   const size_t read = file->ReadAt(offset, bytes->data(), bytes->size());
   Require(read == bytes->size(), ErrorCode::kDataLoss,
-          "the LMDB {} ends at byte {}, in the middle of a page; it must not be written while it "
-          "is read",
+          "the LMDB {} ends at byte {}, in the middle of a page; do not write to a database while "
+          "it is read",
           name_, offset + read);
   fetched_ += read;
 }

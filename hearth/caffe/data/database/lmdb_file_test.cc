@@ -97,7 +97,7 @@ TEST_F(LmdbFileTest, AFileThatIsNowShorterIsNamed) {
     const Error error = Thrown([&] { read(&file); });
     EXPECT_EQ(error.code(), ErrorCode::kDataLoss);
     EXPECT_THAT(error.message(), AllOf(HasSubstr("hdfs://nn/a/data.mdb"), HasSubstr("byte 1000"),
-                                       HasSubstr("must not be written")));
+                                       HasSubstr("do not write to a database")));
   }
   EXPECT_EQ(FirstOf(file.Page(0, kPage)), 0);
 }

@@ -354,7 +354,8 @@ class Cluster(Reporting):
         watch = self.running.watch
         if watch.failure is None and not watch.wait_done(self.node_ids, 0.0):
             logger.warning(
-                "the program ends, and kills the nodes of its cluster: call result() or shutdown()"
+                "the program ends while its cluster runs, and kills the nodes: call result() or "
+                "shutdown() before the end"
             )
 
     def end(self) -> None:

@@ -235,7 +235,7 @@ def _infer_frame(rows: Any, spec: FeedSpec, schema: Any) -> Any:
         kind = rows.sparkSession.createDataFrame([], schema).schema
         return map_in_arrow(rows, partial(_infer_columns, spec, kind), kind)
     if not hasattr(rows.sparkSession, "_jsc"):
-        raise invalid("Spark Connect has no RDDs: pass inference() the schema of its results")
+        raise invalid("Spark Connect has no RDDs: pass the schema of the results to inference()")
     pickled = map_in_arrow(rows, partial(_infer_batches, spec), "results binary")
     return pickled.rdd.mapPartitions(_unpickle_rows)
 

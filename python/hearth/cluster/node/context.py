@@ -188,7 +188,9 @@ class NodeContext:
         check_known(options)
         for option, named in (("columns", columns), ("ragged", options.get("ragged"))):
             if isinstance(named, str):
-                raise invalid(f"{option} is {named!r}: pass a sequence of names, ({named!r},)")
+                raise invalid(
+                    f"{option} is {named!r}: pass a sequence of names, such as ({named!r},)"
+                )
         if "ragged" in options:
             options = {**options, "ragged": tuple(options["ragged"])}
         chosen = None if columns is None else tuple(columns)

@@ -100,7 +100,7 @@ class RowSource:
         from hearth.native._core import FeedReader
 
         if queue is None:
-            raise invalid("the cluster has no feed of the name given: name it in run(queues=)")
+            raise invalid("the cluster has no feed of this name: add the name to run(queues=)")
         self._queue = queue
         self._reader = FeedReader(queue)
         self._chunk: Chunk = []
@@ -206,8 +206,8 @@ class RowSource:
         owed = self._reader.owed
         if len(results) > owed:
             raise invalid(
-                f"batch_results() got {len(results)} results, but only {owed} rows lack "
-                "one: pass exactly one result per row of next_batch()"
+                f"batch_results() got {len(results)} results, but only {owed} rows still need a "
+                "result: pass exactly one result per row of next_batch()"
             )
         start = 0
         while start < len(results):

@@ -91,8 +91,8 @@ class Session:
                 os.close(fd)
             raise invalid(
                 f"got {len(fds)} descriptors with message '{message.get('op')}', expected "
-                f"{4 if rings else 0}; if there are too few, the node may have reached its limit: "
-                "raise it (ulimit -n)"
+                f"{4 if rings else 0}; if there are too few, the node may have reached its limit "
+                "of open files: raise it (ulimit -n)"
             )
         if rings:
             rows, results = tuple(fds[:2]), tuple(fds[2:])

@@ -56,8 +56,8 @@ def pinned_frame(
                 raise
             said = str(error).partition("\n")[0]
             raise invalid(
-                f"{version} of {table.uri}, which the run had before, cannot be read: {said}; name "
-                "a version, or use another checkpoint_dir"
+                f"{version} of {table.uri}, which the run read before its restart, cannot be "
+                f"read: {said}; name a version, or use another checkpoint_dir"
             ) from error
 
     plan = _plan(frame)
@@ -169,8 +169,8 @@ def _check_columns(wanted: Mapping[str, Any], schema: Any, table: str) -> None:
         if name not in types or not types[name].equals(column.dataType()):
             found = types[name].simpleString() if name in types else "none"
             raise invalid(
-                f"the DataFrame has a column '{name}' of {column.dataType().simpleString()}, and "
-                f"{table} has {found} by this name"
+                f"column '{name}' has the type {column.dataType().simpleString()} in the "
+                f"DataFrame, but {found} in {table}"
             )
 
 

@@ -77,8 +77,9 @@ class Plan:
             return ""
         return (
             f"partition {partition} of dataset {self.name!r} had {had} rows with hash {before} "
-            f"before the cluster started again and has {rows} with {digest} now; rows of a dataset "
-            "must be the same each time they are computed: cache or checkpoint the frame"
+            f"before the cluster started again and has {rows} with {digest} now; rows of a "
+            "dataset must be the same each time they are computed: cache or checkpoint the "
+            "DataFrame"
         )
 
     def owners(self, hosts: Sequence[frozenset[str]]) -> list[int]:

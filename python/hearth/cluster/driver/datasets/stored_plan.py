@@ -75,7 +75,7 @@ class StoredPlan:
         if pinned.get("uri") == source.uri:
             source = source.resumed(pinned["version"])
         source = source.pin(spark)
-        logger.info("dataset %r has %s of %s", name, source.version, source.uri)
+        logger.info("dataset %r uses %s of %s", name, source.version, source.uri)
         self._note_table(name, {"uri": source.uri, "version": source.version})
         return source
 
@@ -89,7 +89,7 @@ class StoredPlan:
 
         frame, versions = pinned_frame(frame, self._tables.get(name, {}).get("frame"))
         for uri, version in versions.items():
-            logger.info("dataset %r has %s of %s", name, version, uri)
+            logger.info("dataset %r uses %s of %s", name, version, uri)
         self._note_table(name, {"frame": versions} if versions else {})
         return frame
 
@@ -126,7 +126,9 @@ class StoredPlan:
             self._is_written = False
         owners = entry["owners"][str(ranks)]
         if len(owners) != partitions or not set(owners) <= set(range(ranks)):
-            raise _damaged(self._uri, f"dataset {name!r} has other owners than {ranks} ranks")
+            raise _damaged(
+                self._uri, f"dataset {name!r} has partitions that none of the {ranks} ranks owns"
+            )
         if not self._is_written:
             self._write()
             self._is_written = True

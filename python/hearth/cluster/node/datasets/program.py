@@ -79,7 +79,9 @@ class NodeDataset:
             self._changed.wait_for(lambda: self._totals is not None or self.failure, _ROWS_S)
         self.check()
         if self._totals is None:
-            raise ClusterError(f"the rows of dataset {self.name!r} were not all delivered in time")
+            raise ClusterError(
+                f"not all rows of dataset {self.name!r} were delivered before the deadline"
+            )
         return self._totals
 
     def known_partitions(self) -> list[list[Any] | None] | None:
