@@ -73,20 +73,22 @@ class _Interruptible:
         self._first: float | None = None
         self._result: Any = None
         self._error: BaseException | None = None
-        # Thread.join() is unsuitable: before Python 3.13, interrupting it marks the thread as
-        # ended.
         self._ended = threading.Event()
+        # Wakes run() at the end of the work or at SIGINT. The signal handler does not raise an
+        # exception, which could leave a lock or an Event in a wrong state.
+        self._wakes, self._wake = os.pipe()
 
     def run(self) -> int:
         before = signal.signal(signal.SIGINT, self._handle)
-        try:
-            threading.Thread(target=self._run, name="hearth-work", daemon=True).start()
-            self._ended.wait()
-        except KeyboardInterrupt:
+        threading.Thread(target=self._run, name="hearth-work", daemon=True).start()
+        os.read(self._wakes, 1)
+        if self._first is not None:
             _discard_stderr()
             self._end()
-            raise
+            raise KeyboardInterrupt
         signal.signal(signal.SIGINT, before)
+        os.close(self._wakes)
+        os.close(self._wake)
         if self._error is not None:
             raise self._error
         return self._result
@@ -95,8 +97,8 @@ class _Interruptible:
         now = time.monotonic()
         if self._first is None and not self._ended.is_set():
             self._first = now
-            raise KeyboardInterrupt
-        if self._first is not None and now - self._first > _CLEANING_UP_S:
+            os.write(self._wake, b"-")
+        elif self._first is not None and now - self._first > _CLEANING_UP_S:
             os._exit(INTERRUPTED)  # the JVM and the executors end with this process
 
     def _run(self) -> None:
@@ -105,6 +107,7 @@ class _Interruptible:
         except BaseException as error:  # run() raises the error
             self._error = error
         self._ended.set()
+        os.write(self._wake, b"-")
 
     def _started(self, session: SparkSession) -> None:
         with self._lock:
