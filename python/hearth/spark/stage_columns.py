@@ -128,9 +128,10 @@ def selected(stage: str, dataset: Any, names: Sequence[str]) -> Any:
 
 def columns_at(dataset: Any, indices: Sequence[int]) -> Any:
     """Selects the columns at these indices, whatever their names."""
-    numbered = dataset.toDF(*(f"{_COLUMN}{i}" for i in range(len(dataset.columns))))
+    names = dataset.columns  # with Spark Connect, each access may be a request
+    numbered = dataset.toDF(*(f"{_COLUMN}{i}" for i in range(len(names))))
     kept = numbered.select(*(f"{_COLUMN}{at}" for at in indices))
-    return kept.toDF(*(dataset.columns[at] for at in indices))
+    return kept.toDF(*(names[at] for at in indices))
 
 
 def renamed(stage: str, dataset: Any, given: Mapping[str, str]) -> Any:
