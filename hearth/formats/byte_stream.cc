@@ -21,7 +21,7 @@ constexpr size_t kBlockBytes = size_t{256} << 10;
 // zlib's window size, plus 16 to select a gzip header.
 constexpr int kGzipWindow = 15 + 16;
 // Maximum input per call, because zlib counts the bytes of one call in 32 bits.
-constexpr size_t kMostInput = size_t{1} << 30;
+constexpr size_t kMostAtOnce = size_t{1} << 30;
 
 class FileSource : public ByteSource {
  public:
@@ -69,7 +69,7 @@ class GzipSource : public ByteSource {
 
   size_t Read(char* data, size_t size) override {
     stream_.next_out = reinterpret_cast<Bytef*>(data);
-    stream_.avail_out = static_cast<uInt>(std::min(size, kMostInput));
+    stream_.avail_out = static_cast<uInt>(std::min(size, kMostAtOnce));
     // Continues until at least one byte was decompressed, because a return of 0 would mean the end.
     const uInt room = stream_.avail_out;
     while (stream_.avail_out == room && Fill()) Inflate();
@@ -151,8 +151,8 @@ class GzipSink : public ByteSink {
   ~GzipSink() override { deflateEnd(&stream_); }
 
   void Write(std::string_view bytes) override {
-    for (; bytes.size() > kMostInput; bytes.remove_prefix(kMostInput)) {
-      Deflate(bytes.substr(0, kMostInput), Z_NO_FLUSH);
+    for (; bytes.size() > kMostAtOnce; bytes.remove_prefix(kMostAtOnce)) {
+      Deflate(bytes.substr(0, kMostAtOnce), Z_NO_FLUSH);
     }
     Deflate(bytes, Z_NO_FLUSH);
   }
