@@ -322,7 +322,8 @@ void DatasetRows::WaitForRows(std::unique_lock<std::mutex>& lock,
 
 std::shared_ptr<const SelectedRows> DatasetRows::Select(std::vector<int64_t> indices) {
   auto selected = std::make_shared<SelectedRows>();
-  if (indices.empty()) WaitSchema();  // if not empty, a row and the schema have arrived
+  // The rows of other requests have arrived, and the schema with them.
+  if (indices.empty()) WaitSchema();
   selected->refs.reserve(indices.size());
   uint64_t bytes = 0;
   {

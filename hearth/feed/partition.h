@@ -60,17 +60,17 @@ class Partition {
   virtual bool spools() const { return false; }
   virtual bool inference() const { return false; }
 
-  // Returns the next batch, which is held until it is settled; nullopt at the partition's end.
-  // Waits without a deadline; Refuse, Fail, Drop and the feed task's end stop the wait. Throws
-  // kUnavailable if the remaining rows will not arrive.
+  // Returns the next batch; nullopt at the partition's end. The batch counts as not yet processed
+  // until the reader calls Settle(). Waits without a deadline; Refuse, Fail, Drop and the feed
+  // task's end stop the wait. Throws kUnavailable if the remaining rows will not arrive.
   virtual std::optional<Batch> Read() = 0;
   // Releases the last batch read, so that the feed task may overwrite it.
   virtual void Release() {}
   // Reports that the last batch read ends with a complete row.
   virtual void NoteDelivered() {}
-  // Adds `count` rows that stay held until their results are written.
+  // Adds `count` rows that count as not yet processed until their results are written.
   virtual void Hold(int64_t /*count*/) {}
-  // Releases `count` held batches, or rows whose results were written.
+  // Reports that `count` batches were processed, or the results of `count` rows written.
   virtual void Settle(int64_t count) = 0;
   // Sends results back; waits as long as the feed task lives. Throws kUnavailable or kAborted once
   // the task is gone.

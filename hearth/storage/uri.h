@@ -36,7 +36,7 @@ struct RemoteUri {
 };
 RemoteUri ParseRemote(std::string_view uri);
 
-// Returns the path of `to`, to which `from` is to be renamed. Throws kInvalidArgument unless both
+// Returns the path of `to`, the new name of `from`. Throws kInvalidArgument unless both
 // have the same scheme and host, because renames cannot cross file systems.
 std::string PathOnSame(std::string_view from, std::string_view to);
 

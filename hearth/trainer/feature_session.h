@@ -16,8 +16,8 @@
 
 namespace hearth::trainer {
 
-// Applies one net to the rows of one worker. Ignores settings.devices, because Spark runs several
-// processes. Used by one thread.
+// Applies one net to the rows of one worker. Uses a single device, whatever settings.devices says,
+// because Spark runs several of these processes. Used by one thread.
 class FeatureSession {
  public:
   // Takes ownership of the descriptors of the job's test stream and results.

@@ -14,7 +14,7 @@
 
 namespace hearth::bindings {
 
-// A handle to a T. Copy and destroy it with the GIL only.
+// A handle to a T. Copy and destroy it only while holding the GIL.
 template <typename T>
 class Held {
  public:

@@ -56,11 +56,12 @@ class ConvolutionLayer : public Layer {
   void Reshape(const Blobs& bottom, const Blobs& top) override {
     const int64_t spatial_axes = static_cast<int64_t>(window_.kernel.size());
     const Blob& first = *bottom[0];
-    Require(first.num_axes() == axis_ + 1 + spatial_axes && first.shape(axis_) == channels_,
-            ErrorCode::kInvalidArgument,
-            "the layer was made for {} channels on axis {} and {} spatial axes, but the bottom has "
-            "shape {}",
-            channels_, axis_, spatial_axes, first.ShapeString());
+    Require(
+        first.num_axes() == axis_ + 1 + spatial_axes && first.shape(axis_) == channels_,
+        ErrorCode::kInvalidArgument,
+        "the layer was made for {} spatial axes and {} channels (on axis {}), but the bottom has "
+        "shape {}",
+        spatial_axes, channels_, axis_, first.ShapeString());
     Shape shape(first.shape().begin(), first.shape().begin() + axis_);
     shape.push_back(outputs_);
     for (int64_t i = 0; i < spatial_axes; ++i) {

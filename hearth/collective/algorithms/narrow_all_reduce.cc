@@ -26,8 +26,9 @@ class NarrowWindow {
     exchange_.scratch.resize(std::max(exchange_.scratch.size(), (data.count + others) * kHalf));
   }
 
-  // The sum starts with this rank's own values, which have not been rounded. Only this rank sums
-  // the part, so all ranks get the same bits.
+  // Sends each rank its part, and sums this rank's own part. The sum starts with this rank's
+  // values, which have not been rounded. No other rank sums the same part, so all ranks get the
+  // same bits.
   void Scatter(Deadline deadline) {
     Narrow(wire_, Sent(0), Floats(0), data_.count);
     Plan& plan = exchange_.plan;

@@ -239,8 +239,10 @@ def _version(file: Path) -> tuple[int, int]:
 
 
 def _read_seal(seal: Path) -> dict[str, Any]:
-    """Parses a seal. Raises ValueError if it is invalid, as other programs may write to that
-    folder."""
+    """Parses a seal, the JSON file that marks a snapshot as complete.
+
+    Raises ValueError if it is invalid: other programs may write to the seal's folder.
+    """
     try:
         content = json.loads(seal.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:

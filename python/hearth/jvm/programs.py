@@ -34,7 +34,7 @@ def _inference(call: Call) -> int:
 
 
 def _started(session: SparkSession) -> None:
-    """Does nothing, because an interrupted JVM ends its SparkContext itself."""
+    """Does not register the session for Ctrl-C: an interrupted JVM ends its SparkContext itself."""
 
 
 ANSWERS: dict[str, Answer] = {

@@ -62,7 +62,7 @@ class FolderColumns:
 
 
 def folder_values(below: str) -> dict[str, str | None]:
-    """Parses a path of folders to columns and their values."""
+    """Parses the folder names of a path, such as day=1, into columns and values."""
     found: dict[str, str | None] = {}
     for folder in below.split("/"):
         name, is_column, value = folder.partition("=")

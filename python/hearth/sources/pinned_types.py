@@ -28,8 +28,8 @@ def in_type(column: pa.Array, field: pa.Field) -> pa.Array:
         raise invalid(f"the column {field.name!r}: {error}") from error
     if _infinities(found) != _infinities(column):
         raise invalid(
-            f"the column {field.name!r} has {column.type} values that {field.type}, its type in "
-            "the source's schema, cannot hold"
+            f"the column {field.name!r} has values of type {column.type} that do not fit its type "
+            f"in the source's schema, {field.type}"
         )
     return found
 
