@@ -114,10 +114,10 @@ def mix(path):
 @pytest.mark.parametrize(
     ("name", "damage", "why"),
     [
-        ("model.pt", cut, "model.pt has 6 bytes, not 7"),
+        ("model.pt", cut, "model.pt has 6 bytes, but its seal says 7 bytes"),
         ("model.pt", flip, "the content of model.pt has changed"),
         ("model.pt", mix, "the content of model.pt has changed"),
-        ("model.pt", os.unlink, "model.pt is missing, not 7"),
+        ("model.pt", os.unlink, "model.pt is missing, but its seal says 7 bytes"),
         ("seal.json", cut, "seal.json is not a complete seal"),
         ("seal.json", flip, "seal.json"),
         ("seal.json", os.unlink, "it has no seal"),

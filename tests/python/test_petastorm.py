@@ -123,7 +123,7 @@ def test_edit_fields_that_are_no_tuples_are_invalid(converter, field):
         ({"batch_size": 0}, "batch_size is 0"),
         ({"num_epochs": 0}, "num_epochs is 0"),
         ({"predicate": 1}, "predicate is not supported"),
-        ({"transform_spec": TransformSpec(selected_fields=["y"])}, "names 'y'"),
+        ({"transform_spec": TransformSpec(selected_fields=["y"])}, "names the unknown column 'y'"),
     ],
 )
 def test_invalid_arguments_are_named(converter, options, expected):

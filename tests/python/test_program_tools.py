@@ -94,7 +94,7 @@ def test_fields_that_an_old_net_loses_are_reported_once(tmp_path: Path) -> None:
         layers { layer { name: "r" type: "relu" num_output: 3 } bottom: "x" top: "r" }"""
     )
     log = run("time", "-model", "net.prototxt", "-iterations", "1", cwd=tmp_path)
-    assert log.count("a V0 layer of type relu does not use num_output") == 1
+    assert log.count("a V0 layer of type relu does not use field num_output") == 1
 
 
 def test_upgrades_a_nets_text(tmp_path: Path) -> None:
