@@ -91,7 +91,9 @@ class LocalOutput : public OutputFile {
     // If the process is killed, an unnamed file does not remain.
     fd_.Reset(open(DirectoryOf(path_).c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666));
     if (fd_.valid()) return;
-    named_ = true;  // O_TMPFILE may be unsupported; the next open reports other errors
+    // O_TMPFILE may be unsupported. If open() failed for another reason, the next open() reports
+    // it.
+    named_ = true;
     fd_.Reset(open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
     if (!fd_.valid()) ThrowErrno(errno, fmt::format("cannot create {}", path_));
   }

@@ -55,7 +55,8 @@ class AcquiredGil {
  public:
   AcquiredGil() : state_(TakeGil(PyGILState_Ensure)) {}
   ~AcquiredGil() {
-    // Without the GIL, Python is unwinding this thread's stack, and another thread holds the GIL.
+    // If this thread does not hold the GIL, Python is unwinding its stack, and another thread holds
+    // the GIL.
     if (!HasGil()) StayUntilTheEnd();
     PyGILState_Release(state_);
   }

@@ -12,7 +12,7 @@ namespace hearth::caffe {
 // The memory of a net's values or gradients, without and with sharing.
 struct MemoryPlan {
   int64_t blobs = 0;           // number of blobs that the plan covers
-  int64_t values = 0;          // number of these blobs whose values are shared, too
+  int64_t values = 0;          // set by ShareDiffs: number of blobs that share values, too
   int64_t separate_bytes = 0;  // without sharing
   int64_t planned_bytes = 0;   // with sharing
 };

@@ -29,7 +29,7 @@ class CallHeaders {
   const CallHeader& own() const { return own_; }
 
   // Begin starts a call of all ranks; then BeginWith sets the headers for each peer. A rank always
-  // checks the header of the previous rank, so all ranks agree if no check fails.
+  // checks the header of the previous rank, so all ranks make the same call if no check fails.
   void Begin(const Call& call) { own_ = CallHeader(call, ++calls_); }
   void BeginWith(int peer, PeerHeaders* headers) const;
   // Starts a call between this rank and `partner`. Called for each peer; returns true if `peer` is

@@ -44,7 +44,7 @@ class KerasDataset(keras.utils.PyDataset):
         self._announced = False  # whether Keras called on_epoch_begin()
         self._peeked = False  # whether batches were fetched before on_epoch_begin()
         self._batches: Iterator[Any] = iter(())
-        self._lock = threading.RLock()  # fit() may inspect batches while an old thread fetches
+        self._lock = threading.RLock()  # a thread of an earlier fit() may still fetch batches
         self._seek(None)
 
     def __len__(self) -> int:

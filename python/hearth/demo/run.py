@@ -67,8 +67,10 @@ def read_means(path: Path) -> dict[str, float]:
 
 
 def logistic_regression(layer: str, model: str, folder: Path, test_features: Path) -> float:
-    """Returns the accuracy of Spark ML's LogisticRegression on the features `ip1`: fitted on
-    features extracted here from the training rows, scored on the held-out rows' from -features.
+    """Returns the accuracy of Spark ML's LogisticRegression on the features `ip1`.
+
+    The model is fitted on features of the training rows, extracted here, and scored on features of
+    the held-out rows, which are in `test_features`.
     """
     from pyspark.ml.classification import LogisticRegression
     from pyspark.ml.evaluation import MulticlassClassificationEvaluator

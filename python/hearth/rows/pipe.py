@@ -24,7 +24,7 @@ class Pipe(Generic[T]):
         self._ended = self._closed = False
 
     def fill(self, source: Iterable[T]) -> None:
-        """Puts all items and then the end. The consumer raises the source's exception."""
+        """Puts all items and the end into the pipe. The consumer raises the source's exception."""
         error = None
         try:
             for item in source:

@@ -1,4 +1,4 @@
-"""Arrow IPC files (Feather, version 2); units are record batches."""
+"""Arrow IPC files (Feather, version 2). Their units (format.Unit) are record batches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LevelDBs of Caffe's Datums on this host; units are key ranges."""
+"""LevelDBs of Caffe's Datums on this host. Their units (format.Unit) are key ranges."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LMDBs of Caffe's Datums, on this host or in HDFS; units are key ranges."""
+"""LMDBs of Caffe's Datums, on this host or in HDFS. Their units (format.Unit) are key ranges."""
 
 from __future__ import annotations
 

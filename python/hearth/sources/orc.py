@@ -1,4 +1,4 @@
-"""ORC files; units are stripes."""
+"""ORC files. Their units (format.Unit) are stripes."""
 
 from __future__ import annotations
 

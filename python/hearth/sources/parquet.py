@@ -1,4 +1,4 @@
-"""Parquet files; units are row groups."""
+"""Parquet files. Their units (format.Unit) are row groups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hadoop's SequenceFiles of BytesWritables; units are ranges between two sync markers.
+"""Hadoop's SequenceFiles of BytesWritables. Their units (format.Unit) lie between sync markers.
 
 Keys of CaffeOnSpark's files contain an image's label and size. Other files have the columns `key`
 and `value`.

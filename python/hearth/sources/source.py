@@ -79,8 +79,8 @@ class Source(Protocol):
         """The columns of every batch that read() returns."""
 
     def splits(self) -> list[Split]:
-        """Splits that cover each row once, independent of the number of ranks: about 48 to 4096 if
-        the files permit; none if there are no rows.
+        """Splits that cover each row once: about 48 to 4096 if the files permit, none if there are
+        no rows. They do not depend on the number of ranks.
         """
 
     def read(self, split: Split, count: Count | None = None) -> Iterator[pa.RecordBatch]:

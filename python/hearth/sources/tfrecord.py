@@ -1,4 +1,4 @@
-"""TFRecord files of tf.train.Examples; units are byte ranges that start at a record.
+"""TFRecord files of tf.train.Examples. Their units (format.Unit) are ranges of records.
 
 The format has no sync markers. A small file is scanned for its records. In a large file, the start
 of a record is recognised by the checksum of its length, and the reader verifies that each range
