@@ -79,7 +79,7 @@ HEARTH_AVX2 HEARTH_INLINE __m256i SumOf(const uint8_t* pixel, const int16_t* wei
                        -1, 10, -1, 8, -1, 11, -1, -1, -1, -1, -1);
   const __m256i halves = _mm256_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1);
   __m256i sum = _mm256_setzero_si256();
-  for (int64_t k = 0; k < taps; k += kColumnGroup, pixel += kColumnGroup * 3) {
+  for (int64_t k = 0; k < taps; k += kColumnGroup, pixel += ptrdiff_t{3} * kColumnGroup) {
     const __m256i four =
         _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(pixel)));
     const __m256i pair = _mm256_permutevar8x32_epi32(
