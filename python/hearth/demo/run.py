@@ -107,13 +107,18 @@ def print_table(rows: list[tuple[str, str, float]]) -> None:
         print(f"{step:<36}{result:<22}{seconds:>8.1f}")
 
 
+def _shorter(path: str, start: str) -> str:
+    """The path relative to `start`, or the absolute path if that is shorter."""
+    return min(os.path.relpath(path, start), os.path.abspath(path), key=len)
+
+
 def print_next(solver: str, folder: Path) -> None:
     """Prints three commands to run after the demo."""
-    python = os.path.relpath(sys.executable, folder)
-    hearth = os.path.relpath(Path(sysconfig.get_path("scripts"), "hearth"), folder)
+    python = _shorter(sys.executable, str(folder))
+    hearth = _shorter(f"{sysconfig.get_path('scripts')}/hearth", str(folder))
     train = f"-train -conf {solver} -model lenet.caffemodel -clusterSize 2"
     print(f"""
-Next, after `cd {os.path.relpath(folder)}`:
+Next, after `cd {_shorter(str(folder), os.curdir)}`:
 
   {hearth} train --solver={solver}
       the same training in one process, without Spark
