@@ -167,7 +167,7 @@ def test_a_limit_counts_partitions_with_the_same_names(spark, digits, trained, s
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
-        ("gone.parquet", None, r"gone\.parquet does not exist on this host"),
+        ("gone.parquet", None, r"layer '\w+': .*gone\.parquet does not exist on this host"),
         ("empty.parquet", b"", r"empty\.parquet cannot be read as Parquet: .*0 bytes"),
         ("text.parquet", b"id,label\n1,2\n", r"text\.parquet cannot be read as Parquet: "),
         ("cut.parquet", "cut", r"cut\.parquet cannot be read as Parquet: "),

@@ -197,7 +197,7 @@ class Source:
             return None
         except (OSError, ValueError, HearthError) as error:
             if here and kind == "parquet":
-                raise FlagError(str(error)) from error
+                raise FlagError(f"source of layer {self.layer['name']!r}: {error}") from error
             logger.warning("Spark reads %s, because the ranks cannot: %s", self.uri, error)
             return None
 
