@@ -117,16 +117,20 @@ def test_the_timeline_has_layers_and_gradients_of_both_ranks(watched):
         assert len(in_memory) >= 81
 
 
-def test_without_the_flags_there_is_no_page_and_no_file(spark, digits, tmp_path, monkeypatch):
+def test_without_the_flags_there_is_no_page_and_no_file(
+    spark, digits, tmp_path, monkeypatch, caplog
+):
     monkeypatch.chdir(tmp_path)
     seen = []
-    conf = digits.config(spark, digits.solver("cos", max_iter=3), clusterSize="2")
+    solver = digits.solver("cos", max_iter=3, snapshot_prefix='"lenet"')
+    conf = digits.config(spark, solver, clusterSize="2", model="")
     cos = CaffeOnSpark(spark, seen.append)
     history = cos.train(DataSource(spark).getSource(conf, True))
     assert history.columns == [field.split()[0] for field in SCHEMA.split(", ")]
     assert {(row.phase, row.output) for row in history.collect()} == {
         ("TRAIN", "loss"), ("TRAIN", "lr"),
     }  # fmt: skip
+    assert "-model is not set and snapshot_prefix is relative" in caplog.text
     conf.logHistograms = 5
     with pytest.raises(FlagError, match="-logHistograms writes to -logDir's file"):
         cos.train(DataSource(spark).getSource(conf, True))

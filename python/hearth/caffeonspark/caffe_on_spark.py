@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -21,7 +22,7 @@ from hearth.caffeonspark.history import SCHEMA, History, Row
 from hearth.caffeonspark.jobs import predict_spec, train_job
 from hearth.caffeonspark.source import Source
 from hearth.errors import HearthError
-from hearth.files.uri import local_path
+from hearth.files.uri import local_path, scheme
 from hearth.monitoring.mlflow_run import log_model
 from hearth.monitoring.watch import watched
 from hearth.native import _core
@@ -33,6 +34,8 @@ from hearth.spark.token_forwarder import forward_tokens
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+logger = logging.getLogger(__name__)
 
 _LOG = "see the executors' logs"
 
@@ -180,7 +183,13 @@ class CaffeOnSpark:
                 frames[name], _ = pinned_frame(source.frame())
             else:
                 files[name] = rows
-        remote = remote_plan(job, self._spark, conf.solver.get("snapshot_prefix", ""))
+        prefix = conf.solver.get("snapshot_prefix", "")
+        if not (conf.model_path or scheme(prefix) or Path(prefix).is_absolute()):
+            logger.warning(
+                "-model is not set and snapshot_prefix is relative: the weights stay in working "
+                "directories of executors, which Spark may remove: set -model"
+            )
+        remote = remote_plan(job, self._spark, prefix)
         forward_tokens(self._spark)  # in case this process writes to -logDir
         kept = _persisted(frames if conf.is_rdd_persistent else {})
         title = Path(conf.proto_file).name
