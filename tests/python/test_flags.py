@@ -132,3 +132,17 @@ def test_flags_of_a_training_are_refused_without_one(flag):
     with pytest.raises(FlagError, match="set -train"):
         command_line.run(["-test", "-conf", "solver.prototxt", flag], started=None)
     assert parse_flags(["-train", flag]).is_training
+
+
+@pytest.mark.parametrize(
+    ("argument", "said"),
+    [
+        ("-trian", "there is no flag -trian; did you mean -train?"),
+        ("-nonsense", "there is no flag -nonsense"),
+        ("extra", "unexpected argument 'extra': flags begin with '-'"),
+    ],
+)
+def test_unknown_arguments_are_named_with_the_nearest_flag(argument, said):
+    with pytest.raises(FlagError) as failed:
+        parse_flags(["-train", "-conf", "c", argument])
+    assert str(failed.value) == said

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from numbers import Integral
 from typing import Any, NoReturn
 
@@ -152,13 +153,22 @@ def parse_flags(
     """
     parser = build_parser()
     parser.set_defaults(**(defaults or {}))
-    flags = parser.parse_args(list(arguments))
+    flags, unknown = parser.parse_known_args(list(arguments))
+    if unknown:
+        raise FlagError(_unknown_text(unknown[0], parser))
     for name, value in vars(flags).items():
         if (name, value) != ("cluster_size", ALL):
             check_value(name, value)
     if flags.snapshot_state_file and not flags.snapshot_model_file:
         raise FlagError("-snapshot also needs -weights, the .caffemodel of that state")
     return flags
+
+
+def _unknown_text(argument: str, parser: argparse.ArgumentParser) -> str:
+    if not argument.startswith("-"):
+        return f"unexpected argument {argument!r}: flags begin with '-'"
+    near = get_close_matches(argument, parser._option_string_actions, 1)
+    return f"there is no flag {argument}" + (f"; did you mean {near[0]}?" if near else "")
 
 
 def check_value(name: str, value: Any) -> None:
