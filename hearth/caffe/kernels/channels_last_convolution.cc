@@ -11,8 +11,8 @@ namespace hearth::caffe {
 namespace {
 
 constexpr int64_t kBlock = 16;  // block size of oneDNN
-constexpr int64_t kChunk =
-    256'000;  // values per thread in gathered windows, which fit in a core's cache
+// Values per thread in gathered windows, which fit in a core's cache.
+constexpr int64_t kChunk = 256'000;
 constexpr int64_t kLeastChannels = 8;  // with fewer channels, runs are too short to gather quickly
 
 int64_t RoundedUp(int64_t n) { return (n + kBlock - 1) / kBlock * kBlock; }
